@@ -1,0 +1,32 @@
+"""Which way of loading data into TensorFlow is fastest, leanest and safe from running out of memory?
+
+The rooms
+---------
+Every module here with a bare name is one *question*; its docstring explains it and its functions are the
+strategies that answer it. Anyone may add one: see ``CONTRIBUTING.md``.
+
+==============  =====================================================================
+``selection``   drawing samples without replacement from an in-memory array
+``resize``      scaling one photograph
+``read_order``  walking the records of a sharded data set
+==============  =====================================================================
+
+A module with an underscore is machinery:
+
+==============  =====================================================================
+``_registry``   ``Question``, ``Job`` and ``@variant``: how a strategy is declared
+``_contract``   what every strategy must deliver, and the check of it
+``_corpus``     the bytes on disk: photographs, records, the user's own folder
+``_trial``      one strategy, once, in a fresh process: clocks, memory, the record
+``_compare``    rounds of trials in shuffled order, resumable
+``_stats``      estimates, ratios and their intervals
+``_report``     trial records to rows to the page; the asv plugin
+``__main__``    ``python -m loaders``
+==============  =====================================================================
+
+Importing this package imports neither TensorFlow nor OpenCV nor NumPy.
+"""
+
+from loaders._registry import Batch, Job, Question, Skip, variant
+
+__all__ = ["Batch", "Job", "Question", "Skip", "variant"]

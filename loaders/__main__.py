@@ -1,0 +1,303 @@
+"""The command line: ``python -m loaders list | trial | compare | report | readme``."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from loaders import _registry
+from loaders._errors import InputError
+
+if TYPE_CHECKING:
+    from loaders._corpus import Corpus
+    from loaders._rows import Comparison
+    from loaders._trial import Record
+
+UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+SIZES = ("tiny", "small", "full")
+
+
+class Bytes(click.ParamType):
+    """An amount of memory such as ``2GiB``, ``512MiB`` or ``1.5G``; powers of 1024."""
+
+    name = "bytes"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the number of bytes."""
+        if isinstance(value, int):
+            return value
+        text = str(value).strip().upper().removesuffix("B").removesuffix("I")
+        number, unit = (text[:-1], text[-1]) if text[-1:] in UNITS and text else (text, "")
+        try:
+            amount = int(float(number) * UNITS[unit])
+        except (ValueError, OverflowError):
+            amount = 0
+        if amount <= 0:
+            self.fail(f"{value!r} is not an amount of memory; write 2GiB or 512MiB", param, ctx)
+        return amount
+
+
+class Group(click.Group):
+    """Turns what the user can mend into one message and exit code 2, and Ctrl-C into 130."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except InputError as error:
+            click.echo(f"error: {error}", err=True)
+            ctx.exit(2)
+        except KeyboardInterrupt:
+            click.echo("interrupted; every finished trial is kept, and the same command continues", err=True)
+            ctx.exit(130)
+
+
+@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+def main() -> None:
+    """Which way of loading data into TensorFlow is fastest, leanest, and safe from running out of memory?"""
+    signal.signal(signal.SIGTERM, _interrupt)
+
+
+_with = click.option(
+    "--with", "outside", multiple=True, metavar="FILE", help="Register the strategies of a file of yours (LOADERS_WITH)."
+)
+_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on standard output.")
+
+
+def _shared(command: Any) -> Any:
+    """Add the options that trial and comparison share."""
+    for option in (
+        click.option("--data", metavar="DIR", envvar="LOADERS_DATA", help="Your own images, DIR/LABEL/x.jpg (LOADERS_DATA)."),
+        click.option("--strict", is_flag=True, help="An unreadable image is an error."),
+        click.option("--size", type=click.Choice(SIZES), default="small", envvar="LOADERS_SIZE", show_default=True),
+        click.option("--memory-limit", type=Bytes(), metavar="2GiB", help="End a trial whose process tree holds more; TensorFlow alone holds about 600 MiB. [default: 80 % of what is available]"),
+        click.option("--deadline", type=click.FloatRange(min=0, min_open=True), default=600.0, show_default=True, help="End a trial after so many seconds."),
+        _with,
+        _json,
+    ):
+        command = option(command)
+    return command
+
+
+@main.command("list")
+@_with
+@_json
+def list_(outside: Sequence[str], *, as_json: bool) -> None:
+    """List the questions and their strategies."""
+    _registry.load_files(_registry.outside_files(outside))
+    found = {name: (question, _registry.variants(name)) for name, question in _registry.questions().items()}
+    if as_json:
+        import json
+
+        document = {
+            name: {
+                "title": question.title,
+                "axes": {axis: list(values) for axis, values in question.axes.items()},
+                "strategies": [
+                    {"name": each.name, "label": each.label, "tier": each.tier, "matches": each.matches, "baseline": each.baseline}
+                    for each in strategies.values()
+                ],
+            }
+            for name, (question, strategies) in found.items()
+        }
+        click.echo(json.dumps(document, indent=2))
+        return
+    for name, (question, strategies) in found.items():
+        axes = "".join(f"   {axis}: {', '.join(values)}" for axis, values in question.axes.items())
+        click.echo(f"{click.style(name, bold=True)}  {question.title}{axes}")
+        width = max(len(each) for each in strategies)
+        for each in strategies.values():
+            mark = "*" if each.baseline else " "
+            click.echo(f"  {mark} {each.name:<{width}}  {each.label}")
+    click.echo("\n* the baseline, which ratios are taken to")
+
+
+@main.command()
+@click.argument("question")
+@click.argument("strategy")
+@click.option("--case", "cases", multiple=True, metavar="AXIS=VALUE", help="A value of one of the question's axes.")
+@click.option("--seed", type=int, default=1, show_default=True)
+@_shared
+def trial(
+    question: str,
+    strategy: str,
+    cases: Sequence[str],
+    seed: int,
+    *,
+    data: str | None,
+    strict: bool,
+    size: str,
+    memory_limit: int | None,
+    deadline: float,
+    outside: Sequence[str],
+    as_json: bool,
+) -> None:
+    """Run one strategy once, in a fresh process, and show everything that was measured."""
+    files = _registry.outside_files(outside)
+    _registry.load_files(files)
+    asked = _registry.find_question(question)
+    _registry.find_variant(question, strategy)
+    case = _case(asked, cases)
+    corpus = _open(size, data, strict=strict)
+
+    from loaders import _compare
+    from loaders._trial import Trial, log, machine, run_trial
+
+    record = run_trial(
+        Trial(
+            question=question,
+            strategy=strategy,
+            case=case,
+            corpus=str(corpus.root.absolute()),
+            seed=seed,
+            outside=files,
+            memory_limit=memory_limit or _compare.default_memory_limit(),
+            deadline=deadline,
+        ),
+        corpus,
+    )
+    log.append(log.log_path(machine.machine_name()), record)
+    if as_json:
+        _print_json(record)
+    else:
+        from loaders import _terminal
+
+        _terminal.show_trial(record)
+    sys.exit(0 if record.status in ("ok", "skipped") else 1)
+
+
+@main.command()
+@click.argument("questions", nargs=-1)
+@click.option("--rounds", type=click.IntRange(min=1), help="How often each strategy runs (LOADERS_ROUNDS). [default: by size]")
+@click.option("--all-cases/--default-case", default=None, help="Every value of the question's axes. [default: by size]")
+@_shared
+def compare(
+    questions: Sequence[str],
+    rounds: int | None,
+    *,
+    all_cases: bool | None,
+    data: str | None,
+    strict: bool,
+    size: str,
+    memory_limit: int | None,
+    deadline: float,
+    outside: Sequence[str],
+    as_json: bool,
+) -> None:
+    """Compare all strategies of QUESTIONS (all of them where none is named), in shuffled rounds of trials.
+
+    An interrupted comparison is continued by the same command.
+    """
+    files = _registry.outside_files(outside)
+    _registry.load_files(files)
+    names = list(questions) or list(_registry.questions())
+    for name in names:
+        _registry.find_question(name)
+    corpus = _open(size, data, strict=strict)
+
+    from loaders import _compare, _rows, _terminal
+
+    found: list[Comparison] = []
+    bad = False
+    for name in names:
+        planned = _compare.plan(
+            name,
+            corpus,
+            rounds=rounds,
+            all_cases=all_cases,
+            memory_limit=memory_limit,
+            deadline=deadline,
+            outside=tuple(files),
+        )
+        with _terminal.progress(name, len(planned.strategies) * len(planned.cases) * planned.rounds) as bar:
+            records = _compare.run(planned, done=bar.done, begin=bar.begin, say=_say)
+        result = _rows.comparison(records)
+        bad = bad or any(record.status not in ("ok", "skipped") for record in records)
+        found.append(result)
+        if not as_json:
+            _terminal.show_comparison(result)
+    if as_json:
+        _print_json(found[0] if len(questions) == 1 else found)
+    sys.exit(1 if bad else 0)
+
+
+@main.command()
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), default=Path(".asv/comparison.html"), show_default=True)
+def report(out: Path) -> None:
+    """Write the comparison page from the trial logs; `asv publish` puts the same page beside asv's own."""
+    from loaders._report import page
+    from loaders._trial import log
+
+    comparisons = page.collect(log.results_root(), _say)
+    if not comparisons:
+        raise InputError(f"no finished comparison under {log.results_root()}; run `python -m loaders compare` first")
+    _write(out, page.render(comparisons))
+    click.echo(f"the comparison page: {out.absolute().as_uri()}")
+
+
+@main.command()
+@click.option("--check", is_flag=True, help="Write nothing; exit 1 when the README is stale.")
+def readme(*, check: bool) -> None:
+    """Renew the README's findings, table and picture, from the published results."""
+    from loaders._report import readme as made
+
+    stale = made.renew(Path.cwd(), write=not check)
+    for name in stale:
+        click.echo(f"{'stale' if check else 'renewed'}: {name}")
+    sys.exit(1 if stale and check else 0)
+
+
+def _case(question: _registry.Question, given: Sequence[str]) -> dict[str, str]:
+    """Return the default case with what was given put in."""
+    case = question.default_case
+    for item in given:
+        axis, separator, value = item.partition("=")
+        if axis not in case or not separator:
+            raise InputError(f"--case {item}: {question.name} has the axes: {', '.join(case) or 'none'}")
+        if value not in question.axes[axis]:
+            raise InputError(f"--case {item}: {axis} is one of {', '.join(question.axes[axis])}")
+        case[axis] = value
+    return case
+
+
+def _open(size: str, data: str | None, *, strict: bool) -> Corpus:
+    """Open the corpus, with a progress bar on standard error while it is built."""
+    from loaders import _terminal
+    from loaders._corpus import open_corpus
+
+    return open_corpus(size, data, strict=strict, say=_say, progress=_terminal.track_pictures)
+
+
+def _say(message: str) -> None:
+    click.echo(message, err=True)
+
+
+def _print_json(document: Record | Comparison | list[Comparison]) -> None:
+    import msgspec
+
+    click.echo(msgspec.json.format(msgspec.json.encode(document)).decode())
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f".{path.name}.part")
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def _interrupt(signal_number: int, frame: object) -> None:  # noqa: ARG001
+    """Treat SIGTERM as Ctrl-C, so that the trial's processes are ended too."""
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    main(prog_name="python -m loaders")

@@ -1,0 +1,164 @@
+"""Comparison runs: rounds of trials in an order shuffled afresh, each kept at once, continued after a break."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import psutil
+
+from loaders import _registry
+from loaders._corpus import SIZES, Corpus
+from loaders._trial import Record, Trial, log, machine, run_trial
+
+SEED = 1
+"""Of the first round; each later round adds one, so every round draws afresh and all strategies draw alike."""
+
+GIVE_UP_AFTER = 2
+"""A strategy that was not ok so often is not run again in the same comparison: it has been seen to fail."""
+
+CONTINUE_WITHIN = timedelta(hours=24)
+"""An interrupted run that is older is begun anew: too much of the machine may have changed."""
+
+MEMORY_SHARE = 0.8
+"""Of the memory that is available: the limit of a trial unless told otherwise, so that no trial takes the machine."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a comparison runs. Two plans with equal ``key`` may share trials.
+
+    Attributes
+    ----------
+    rounds
+        How often every strategy is run in every case.
+    memory_limit
+        In bytes, of each trial's process tree.
+    deadline
+        In seconds, of each trial.
+    """
+
+    question: str
+    strategies: tuple[str, ...]
+    cases: tuple[dict[str, str], ...]
+    rounds: int
+    corpus: Corpus
+    memory_limit: int
+    deadline: float
+    outside: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """Digest of everything that a trial's figures depend on, the code of this package included."""
+        decides = [self.question, *self.strategies, repr(self.cases), str(self.rounds), self.corpus.manifest.key]
+        decides += [self.corpus.manifest.size, str(self.deadline), repr(machine.packages())]
+        files = sorted(Path(__file__).parent.rglob("*.py")) + [Path(file) for file in self.outside]
+        state = hashlib.blake2b("\n".join(decides).encode(), digest_size=4)
+        for file in files:
+            state.update(file.read_bytes())
+        return state.hexdigest()
+
+    def trials(self) -> Iterator[tuple[int, Trial]]:
+        """Yield every trial with its round, each round in an order of its own."""
+        for index in range(self.rounds):
+            of_round = [(strategy, case) for case in self.cases for strategy in self.strategies]
+            random.Random(f"{self.question} {index}").shuffle(of_round)  # noqa: S311
+            for strategy, case in of_round:
+                yield (
+                    index,
+                    Trial(
+                        question=self.question,
+                        strategy=strategy,
+                        case=case,
+                        corpus=str(self.corpus.root.absolute()),
+                        seed=SEED + index,
+                        outside=list(self.outside),
+                        memory_limit=self.memory_limit,
+                        deadline=self.deadline,
+                    ),
+                )
+
+
+def plan(
+    question: str,
+    corpus: Corpus,
+    *,
+    rounds: int | None = None,
+    all_cases: bool | None = None,
+    memory_limit: int | None = None,
+    deadline: float = 600.0,
+    outside: tuple[str, ...] = (),
+) -> Plan:
+    """Return the plan of a question's comparison; what is not given follows from the corpus's size."""
+    size = SIZES[corpus.manifest.size]
+    asked = _registry.find_question(question)
+    every = size.all_cases if all_cases is None else all_cases
+    return Plan(
+        question=question,
+        strategies=tuple(_registry.variants(question)),
+        cases=tuple(asked.cases if every else [asked.default_case]),
+        rounds=rounds or int(os.environ.get("LOADERS_ROUNDS", 0)) or size.rounds,
+        corpus=corpus,
+        memory_limit=memory_limit or default_memory_limit(),
+        deadline=deadline,
+        outside=outside,
+    )
+
+
+def default_memory_limit() -> int:
+    """Return what a trial may hold, in bytes, unless told otherwise."""
+    return int(psutil.virtual_memory().available * MEMORY_SHARE)
+
+
+def run(
+    planned: Plan,
+    *,
+    done: Callable[[Record], None] = lambda _: None,
+    begin: Callable[[Trial], None] = lambda _: None,
+    say: Callable[[str], None] = lambda _: None,
+) -> list[Record]:
+    """Run a comparison and return its records, those of an interrupted run of the same plan included.
+
+    Every record is in the trial log before ``done`` is told of it, so whatever ends this function loses
+    at most the trial that was under way.
+    """
+    path = log.log_path(machine.machine_name())
+    name, records = _unfinished(planned, log.read(path, say))
+    if records:
+        say(f"continuing the run of {records[0].started}: {len(records)} trials are there")
+    for record in records:
+        done(record)
+    for index, trial in planned.trials():
+        if not _is_due(index, trial, records):
+            continue
+        begin(trial)
+        record = run_trial(trial, planned.corpus, run=name, round=index)
+        log.append(path, record)
+        records.append(record)
+        done(record)
+    return records
+
+
+def _is_due(index: int, trial: Trial, records: list[Record]) -> bool:
+    """Whether a trial still has to be run: it was not, and the strategy has not failed too often."""
+    same = [each for each in records if (each.strategy, each.case) == (trial.strategy, trial.case)]
+    failures = sum(each.status != "ok" for each in same)
+    return failures < GIVE_UP_AFTER and all(each.round != index for each in same)
+
+
+def _unfinished(planned: Plan, logged: list[Record]) -> tuple[str, list[Record]]:
+    """Return the name and the records of the last run of this plan if it can be continued, else a new name."""
+    key = planned.key
+    now = datetime.now(UTC)
+    runs = [record.run for record in logged if record.run.endswith(f"-{key}")]
+    if runs:
+        records = [record for record in logged if record.run == runs[-1]]
+        recent = now - datetime.fromisoformat(records[0].started) < CONTINUE_WITHIN
+        if recent and any(_is_due(index, trial, records) for index, trial in planned.trials()):
+            return runs[-1], records
+    return f"{now:%Y%m%dT%H%M%S}-{key}", []

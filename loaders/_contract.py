@@ -1,0 +1,164 @@
+"""What every strategy must deliver, and the check of it.
+
+A strategy is timed only once it provably returns the right data. The trial runs a question's ``check`` over
+everything that a strategy delivers, outside the measured time, before it reports a figure.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from loaders._errors import WrongOutputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class OrderQuality(msgspec.Struct, frozen=True):
+    """How well mixed the delivered order is; see ``order_quality`` for each figure."""
+
+    displacement: float
+    label_run_length: float
+    same_shard_neighbours: float
+
+
+class Quality(msgspec.Struct, frozen=True):
+    """What a check found out beside right or wrong.
+
+    ``psnr`` is in dB against the question's reference, the worst sample's; ``max_difference`` is in grey
+    levels (0 to 255), the worst pixel's.
+    """
+
+    psnr: float | None = None
+    max_difference: float | None = None
+    order: OrderQuality | None = None
+
+
+def samples(batch: Any) -> Iterator[tuple[Any, ...]]:
+    """Split a batch into samples: tuples of one value for each feature, as NumPy arrays or bytes."""
+    features = batch if isinstance(batch, tuple) else (batch,)
+    columns = [feature.numpy() if hasattr(feature, "numpy") else feature for feature in features]
+    lengths = {len(column) for column in columns}
+    if len(lengths) != 1:
+        raise WrongOutputError(f"the features of a batch have different lengths: {sorted(lengths)}")
+    return zip(*columns, strict=True)
+
+
+def digest(sample: Sequence[Any]) -> bytes:
+    """Digest a sample's content: every feature's dtype, shape and bytes. An integer's width does not count."""
+    import numpy as np
+
+    state = hashlib.blake2b(digest_size=16)
+    for feature in sample:
+        if isinstance(feature, bytes):
+            state.update(b"bytes" + feature)
+            continue
+        value = np.asarray(feature)
+        if value.ndim == 0 and value.dtype.kind in "iu":
+            state.update(b"int" + str(int(value)).encode())
+        else:
+            state.update(f"{value.dtype.str}{value.shape}".encode() + np.ascontiguousarray(value).tobytes())
+    return state.digest()
+
+
+def check_drawn_from(
+    universe: Sequence[Sequence[Any]], count: int, batches: Iterable[Any]
+) -> list[int]:
+    """Check that ``count`` different samples of ``universe`` were delivered, bit for bit.
+
+    With ``count == len(universe)`` that is: every sample, exactly once. A sample that stands in the universe
+    twice may be delivered twice.
+
+    Returns
+    -------
+    The place in the universe of each delivered sample, in the order of delivery.
+
+    Raises
+    ------
+    WrongOutputError
+        Naming the first sample that is foreign or delivered too often, or the wrong number.
+    """
+    places: defaultdict[bytes, list[int]] = defaultdict(list)
+    for place, sample in enumerate(universe):
+        places[digest(sample)].append(place)
+    unused = {key: list(reversed(known)) for key, known in places.items()}
+    order = []
+    for batch in batches:
+        for sample in samples(batch):
+            key = digest(sample)
+            if key not in unused:
+                raise WrongOutputError(
+                    f"sample {len(order)} is not one of the {len(universe)} expected: {_describe(sample, universe[0])}"
+                )
+            if not unused[key]:
+                raise WrongOutputError(
+                    f"sample {len(order)} was delivered more often than it exists (place {places[key][0]})"
+                )
+            order.append(unused[key].pop())
+    if len(order) != count:
+        raise WrongOutputError(f"delivered {len(order)} samples instead of {count}")
+    return order
+
+
+def psnr(image: NDArray[Any], reference: NDArray[Any]) -> float:
+    """Return the peak signal-to-noise ratio of 8-bit images in dB, 99 for equal ones."""
+    import numpy as np
+
+    error = float(np.mean((np.asarray(image, np.float64) - np.asarray(reference, np.float64)) ** 2))
+    return 99.0 if error == 0 else min(99.0, float(10 * np.log10(255**2 / error)))
+
+
+def order_quality(order: Sequence[int], labels: Sequence[int], shards: Sequence[int]) -> OrderQuality:
+    """Measure how far a delivered order is from the order on disk.
+
+    Parameters
+    ----------
+    order
+        For each delivered sample its place on disk.
+    labels, shards
+        For each place on disk the sample's label and the number of its file.
+
+    Returns
+    -------
+    displacement
+        Mean distance between a sample's place on disk and its place in delivery, as a share of the length:
+        0 for reading in order, about 1/3 for a perfect shuffle.
+    label_run_length
+        Mean length of runs of one label, in samples.
+    same_shard_neighbours
+        Share of neighbouring samples that come from the same file.
+    """
+    import numpy as np
+
+    length = len(order)
+    if length == 0:
+        return OrderQuality(0.0, 0.0, 0.0)
+    place = np.asarray(order)
+    label, shard = np.asarray(labels)[place], np.asarray(shards)[place]
+    runs = 1 + int(np.count_nonzero(np.diff(label)))
+    neighbours = int(np.count_nonzero(np.diff(shard) == 0))
+    return OrderQuality(
+        displacement=float(np.abs(place - np.arange(length)).mean() / length),
+        label_run_length=length / runs,
+        same_shard_neighbours=neighbours / max(1, length - 1),
+    )
+
+
+def _describe(sample: Sequence[Any], expected: Sequence[Any]) -> str:
+    """Say what a wrong sample looks like beside a right one."""
+    import numpy as np
+
+    def kind(feature: Any) -> str:
+        if isinstance(feature, bytes):
+            return f"{len(feature)} bytes"
+        value = np.asarray(feature)
+        return f"{value.dtype}{list(value.shape)}"
+
+    got, want = ", ".join(map(kind, sample)), ", ".join(map(kind, expected))
+    return f"got {got}, expected {want}" if got != want else f"{got} with other values"

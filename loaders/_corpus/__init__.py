@@ -1,0 +1,11 @@
+"""The bytes on disk: photographs and the records made of them, built once, reused by every trial.
+
+``open_corpus`` returns a ``Corpus``; it is the only entry. A corpus lies in a cache directory of its own,
+named by a digest of everything that decides its bytes, is put there in one rename, and is verified against
+its manifest's digests before it is used again. Nothing is ever written into the user's folder.
+"""
+
+from loaders._corpus._manifest import Corpus, Image, Shard, Size, SIZES
+from loaders._corpus._store import cache_root, load_corpus, open_corpus
+
+__all__ = ["SIZES", "Corpus", "Image", "Shard", "Size", "cache_root", "load_corpus", "open_corpus"]

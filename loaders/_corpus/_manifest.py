@@ -1,0 +1,130 @@
+"""What a corpus is: plain values that name the files and say what is in them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is measured.
+
+    Attributes
+    ----------
+    images
+        JPEG files in the corpus; of the user's own folder at most so many are used.
+    photographs
+        640x480 photographs, the work of ``resize``.
+    rounds
+        Rounds of a comparison unless told otherwise.
+    all_cases
+        Whether a comparison covers every value of a question's axes, or the default only.
+    """
+
+    images: int
+    photographs: int
+    rounds: int
+    all_cases: bool
+
+
+SIZES = {
+    "tiny": Size(images=48, photographs=2, rounds=2, all_cases=False),
+    "small": Size(images=600, photographs=4, rounds=3, all_cases=False),
+    "full": Size(images=1500, photographs=8, rounds=10, all_cases=True),
+}
+"""``tiny`` is for tests, ``small`` for a quick look, ``full`` for published numbers."""
+
+
+class Image(msgspec.Struct, frozen=True):
+    """One JPEG file, RGB or greyscale, 8 bits a channel; ``label`` indexes ``Corpus.labels``."""
+
+    path: str
+    label: int
+    width: int
+    height: int
+
+
+class Shard(msgspec.Struct, frozen=True):
+    """One TFRecord file; ``offsets`` and ``lengths`` locate each record's payload in bytes."""
+
+    path: str
+    offsets: list[int]
+    lengths: list[int]
+
+
+class LeftOut(msgspec.Struct, frozen=True):
+    """A file of the user's folder that could not be read, and why."""
+
+    path: str
+    reason: str
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """What ``manifest.json`` holds; every path is relative to the corpus.
+
+    ``origin`` is ``photographs of scikit-image`` or ``own folder``: the folder itself is not named, so
+    that a result can be published. ``digests`` maps every other file to its BLAKE2b digest.
+    """
+
+    key: str
+    origin: str
+    size: str
+    labels: list[str]
+    images: list[Image]
+    shards: list[Shard]
+    converted: dict[str, int]
+    left_out: list[LeftOut]
+    digests: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """The data that every strategy works on. All arrays are RGB."""
+
+    root: Path
+    manifest: Manifest
+
+    @property
+    def labels(self) -> list[str]:
+        """Class names; a label is an index into them."""
+        return self.manifest.labels
+
+    @property
+    def image_paths(self) -> list[str]:
+        """The JPEG files, sorted by label, absolute."""
+        return [str(self.root / image.path) for image in self.manifest.images]
+
+    @property
+    def image_labels(self) -> list[int]:
+        """The label of each of ``image_paths``."""
+        return [image.label for image in self.manifest.images]
+
+    @property
+    def shard_paths(self) -> list[str]:
+        """The TFRecord files in order, absolute; a record holds ``image`` (the JPEG's bytes) and ``label``."""
+        return [str(self.root / shard.path) for shard in self.manifest.shards]
+
+    @property
+    def shards(self) -> list[Shard]:
+        """The TFRecord files with the place of each record."""
+        return self.manifest.shards
+
+    def patches(self) -> NDArray[np.uint8]:
+        """Return 2000 patches cut from the images, shape (2000, 32, 32, 3), uint8."""
+        import numpy as np
+
+        return np.asarray(np.load(self.root / "patches.npy", allow_pickle=False), np.uint8)
+
+    def photographs(self) -> NDArray[np.uint8]:
+        """Return photographs of 640x480, shape (n, 480, 640, 3), uint8."""
+        import numpy as np
+
+        return np.asarray(np.load(self.root / "photographs.npy", allow_pickle=False), np.uint8)

@@ -1,0 +1,208 @@
+"""Where pictures come from: scikit-image's own package files, or the user's folder."""
+
+from __future__ import annotations
+
+import io
+import os
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from loaders._corpus._manifest import LeftOut
+from loaders._errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+PHOTOGRAPHS = (
+    "astronaut.png",
+    "chelsea.png",
+    "coffee.png",
+    "hubble_deep_field.jpg",
+    "ihc.png",
+    "motorcycle_left.png",
+    "motorcycle_right.png",
+    "retina.jpg",
+    "rocket.jpg",
+)
+"""The colour photographs that are inside scikit-image's wheel (0.25 and later), so nothing is downloaded."""
+
+SUFFIXES = (".jpg", ".jpeg", ".png")
+JPEG_QUALITY = 92
+"""Gives about 50 KB for 500x375 pixels of these photographs."""
+
+IMAGE_WIDTH, IMAGE_HEIGHT = 500, 375
+
+
+class Picture(msgspec.Struct, frozen=True):
+    """One picture on its way into a corpus: the bytes of a JPEG file, and how it had to be changed."""
+
+    label: str
+    jpeg: bytes
+    width: int
+    height: int
+    converted: str = ""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A file of the user's folder; ``identity`` changes when the file does."""
+
+    path: Path
+    label: str
+    identity: str
+
+
+def encode(rgb: NDArray[np.uint8]) -> bytes:
+    """Return the JPEG bytes of an RGB array (height, width, 3)."""
+    import cv2
+
+    ok, data = cv2.imencode(".jpg", cv2.cvtColor(rgb, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY])
+    if not ok:  # pragma: no cover - OpenCV raises for every cause known
+        raise InputError("OpenCV could not encode a JPEG")
+    return data.tobytes()
+
+
+def _originals() -> dict[str, NDArray[np.uint8]]:
+    """Read the package's photographs, RGB, by their names without suffix."""
+    import cv2
+    import numpy as np
+    import skimage
+
+    folder = Path(skimage.__file__).parent / "data"
+    originals = {}
+    for name in PHOTOGRAPHS:
+        bgr = cv2.imread(str(folder / name), cv2.IMREAD_COLOR)
+        if bgr is None:
+            raise InputError(
+                f"scikit-image's photograph {name} is missing or damaged; "
+                f"reinstall it: pip install --force-reinstall scikit-image"
+            )
+        originals[Path(name).stem] = np.asarray(cv2.cvtColor(bgr, cv2.COLOR_BGR2RGB), np.uint8)
+    return originals
+
+
+def photographs(count: int, seed: int) -> Iterator[Picture]:
+    """Yield ``count`` pictures of 500x375: seeded crops of the package's photographs, half of them flipped."""
+    import cv2
+    import numpy as np
+
+    originals = _originals()
+    random = np.random.default_rng(seed)
+    names = sorted(originals)
+    for index in range(count):
+        label = names[index % len(names)]
+        original = originals[label]
+        height, width = original.shape[:2]
+        # The largest 4:3 crop that fits, shrunk by up to 40 %, anywhere in the picture.
+        crop_width = int(min(width, height * 4 / 3) * random.uniform(0.6, 1.0))
+        crop = _crop(original, crop_width, crop_width * 3 // 4, random)
+        if random.random() < 0.5:
+            crop = crop[:, ::-1]
+        resized = cv2.resize(
+            np.ascontiguousarray(crop), (IMAGE_WIDTH, IMAGE_HEIGHT), interpolation=cv2.INTER_AREA
+        )
+        yield Picture(label, encode(np.asarray(resized, np.uint8)), IMAGE_WIDTH, IMAGE_HEIGHT)
+
+
+def sharp_crops(count: int, width: int, height: int, seed: int) -> list[NDArray[np.uint8]]:
+    """Return ``count`` crops, not scaled, of those photographs that are large enough."""
+    import numpy as np
+
+    large = [each for each in _originals().values() if each.shape[0] >= height and each.shape[1] >= width]
+    random = np.random.default_rng(seed)
+    return [_crop(large[index % len(large)], width, height, random) for index in range(count)]
+
+
+def _crop(
+    picture: NDArray[np.uint8], width: int, height: int, random: np.random.Generator
+) -> NDArray[np.uint8]:
+    left = int(random.integers(0, picture.shape[1] - width + 1))
+    top = int(random.integers(0, picture.shape[0] - height + 1))
+    return picture[top : top + height, left : left + width]
+
+
+def find(folder: Path) -> list[Found]:
+    """List the JPEG and PNG files of a folder; a subfolder is a label.
+
+    Raises
+    ------
+    InputError
+        For a folder that is missing, is not a folder, or holds no such file.
+    """
+    if not folder.exists():
+        raise InputError(f"--data {folder}: no such folder")
+    if not folder.is_dir():
+        raise InputError(f"--data {folder}: not a folder")
+    found, others = [], []
+    try:
+        for parent, folders, files in os.walk(folder, followlinks=False, onerror=_raise):
+            folders[:] = sorted(name for name in folders if not name.startswith("."))
+            for name in sorted(files):
+                path = Path(parent, name)
+                if name.startswith("."):
+                    continue
+                if path.suffix.lower() not in SUFFIXES:
+                    others.append(path)
+                    continue
+                inside = path.relative_to(folder)
+                label = inside.parts[0] if len(inside.parts) > 1 else "unlabelled"
+                try:
+                    status = path.stat()
+                    identity = f"{inside}\0{status.st_size}\0{status.st_mtime_ns}"
+                except OSError as error:
+                    identity = f"{inside}\0{error.errno}"
+                found.append(Found(path, label, identity))
+    except OSError as error:
+        raise InputError(f"--data {folder}: {error.strerror or error}") from error
+    if not found:
+        instead = f"; it holds {len(others)} other files, such as {others[0].name}" if others else "; it is empty"
+        raise InputError(
+            f"--data {folder}: no JPEG or PNG file{instead}. Expected folder/LABEL/picture.jpg, or folder/picture.jpg"
+        )
+    return found
+
+
+def read(file: Found) -> Picture | LeftOut:
+    """Read one file of the user's: RGB and greyscale JPEG stay as they are, the rest becomes RGB JPEG."""
+    import numpy as np
+    from PIL import Image as Pillow
+
+    name = f"{file.label}/{file.path.name}"
+    try:
+        data = file.path.read_bytes()
+        if not data:
+            return LeftOut(name, "the file is empty (0 bytes)")
+        with warnings.catch_warnings():
+            # A huge picture is the user's own business, but one that looks like an attack is not read.
+            warnings.simplefilter("ignore")
+            with Pillow.open(io.BytesIO(data), formats=("JPEG", "PNG")) as image:
+                image.load()
+                width, height = image.size
+                if image.format == "JPEG" and image.mode in ("RGB", "L"):
+                    return Picture(file.label, data, width, height)
+                converted = "PNG" if image.format == "PNG" else f"{image.mode} JPEG"
+                if image.mode.startswith("I"):  # 16-bit greyscale; Pillow reduces other 16-bit kinds itself
+                    converted = "16-bit PNG"
+                    wide = np.asarray(image).astype(np.uint32)
+                    rgb = np.repeat((wide >> 8).astype(np.uint8)[..., None], 3, axis=2)
+                else:
+                    if "A" in image.mode or "transparency" in image.info:
+                        converted += " with alpha"
+                    rgb = np.asarray(image.convert("RGB"))
+                return Picture(file.label, encode(np.ascontiguousarray(rgb)), width, height, converted)
+    except Pillow.UnidentifiedImageError:
+        return LeftOut(name, "not a JPEG or PNG image, whatever its name says")
+    except Pillow.DecompressionBombError as error:
+        return LeftOut(name, str(error))
+    except (OSError, SyntaxError, ValueError) as error:  # what Pillow raises for damaged files
+        return LeftOut(name, f"cannot be decoded: {error}")
+
+
+def _raise(error: OSError) -> None:
+    raise error

@@ -1,0 +1,362 @@
+"""How questions and strategies are declared, and found.
+
+A strategy is a function under ``@variant``. Its question is the module that it stands in, its name is the
+function's, its label is the first line of the docstring. Everything else (asv parameters, contract tests,
+the command line, the page) reads this registry, so adding a strategy edits one file.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import importlib.util
+import inspect
+import itertools
+import os
+import pkgutil
+import sys
+import types
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, overload
+
+from loaders._errors import InputError
+
+if TYPE_CHECKING:
+    from loaders._contract import Quality
+    from loaders._corpus import Corpus
+
+Batch: TypeAlias = Any
+"""What a strategy yields: an array or tensor whose first axis counts samples, or a tuple (features, labels)
+of these. A list of per-sample values stands for an array."""
+
+Case: TypeAlias = Mapping[str, str]
+"""One value for each axis of a question, such as ``{"scale": "0.5"}``."""
+
+Inputs = TypeVar("Inputs")
+Build = Callable[["Job[Any]"], Iterable[Batch]]
+BuildT = TypeVar("BuildT", bound=Build)
+
+TIERS = ("identical", "same purpose", "as typed")
+
+
+class Skip(Exception):  # noqa: N818 - it reads `raise Skip("jemalloc is not installed")`, and is no error
+    """Raised by a strategy that cannot run here; the reason stands in the record and on the page."""
+
+
+@dataclass(frozen=True)
+class Job(Generic[Inputs]):
+    """What a strategy is given to work on.
+
+    Attributes
+    ----------
+    corpus
+        The data on disk.
+    inputs
+        What the question's ``prepare`` made; it exists before the memory baseline is read.
+    case
+        The value of each of the question's axes.
+    seed
+        The same for every strategy of a round, another in the next round.
+    batch_size
+        Samples in a batch, where the strategy batches.
+    """
+
+    corpus: Corpus
+    inputs: Inputs
+    case: Case
+    seed: int
+    batch_size: int = 32
+
+
+@dataclass(frozen=True)
+class Question:
+    """What all strategies of one module have in common. The module's docstring explains it.
+
+    Attributes
+    ----------
+    prepare
+        Makes ``Job.inputs`` from the corpus, the case and the seed, before the memory baseline is read.
+    check
+        Consumes all batches of a strategy and returns their quality, or raises ``WrongOutputError``.
+    axes
+        Named parameters with their values, the first of which is the default. Values are strings because
+        asv, JSON and the command line know them by name.
+    ranked_by
+        The metric (``loaders._trial.record.Metrics``) that stands for time on the page.
+    keeps_output
+        The batches are the product: they are held while ``retained_memory`` is read. Otherwise a batch
+        is dropped as soon as the next is asked for, as a training loop does.
+    """
+
+    prepare: Callable[[Corpus, Case, int], Any]
+    check: Callable[[Job[Any], Variant, Iterable[Batch]], Quality]
+    axes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    ranked_by: str = "epoch_time"
+    keeps_output: bool = False
+    name: str = ""
+    doc: str = ""
+
+    @property
+    def title(self) -> str:
+        """The first line of the module's docstring."""
+        return self.doc.partition("\n")[0].rstrip(".")
+
+    @property
+    def default_case(self) -> dict[str, str]:
+        """The first value of every axis."""
+        return {axis: values[0] for axis, values in self.axes.items()}
+
+    @property
+    def cases(self) -> list[dict[str, str]]:
+        """Every combination of the axes' values, the default first."""
+        return [
+            dict(zip(self.axes, values, strict=True)) for values in itertools.product(*self.axes.values())
+        ]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One strategy for one question.
+
+    Attributes
+    ----------
+    tier
+        How its output relates to the others': *identical*, *same purpose* (the quality is stated beside
+        the time) or *as typed* (what people write, whatever it returns).
+    matches
+        The strategy whose output this one reproduces by other means; the page shows the pair's ratio.
+    """
+
+    question: str
+    name: str
+    build: Build
+    baseline: bool
+    tier: str
+    matches: str | None
+
+    @property
+    def doc(self) -> str:
+        """The function's docstring."""
+        return inspect.getdoc(self.build) or ""
+
+    @property
+    def label(self) -> str:
+        """The first line of the docstring."""
+        return self.doc.partition("\n")[0]
+
+    @property
+    def source(self) -> str:
+        """The code of the strategy, for the page."""
+        return inspect.getsource(self.build)
+
+
+_variants: dict[str, dict[str, Variant]] = {}
+
+
+@overload
+def variant(build: BuildT) -> BuildT: ...
+@overload
+def variant(
+    *,
+    question: str | None = None,
+    baseline: bool = False,
+    tier: str = "identical",
+    matches: str | None = None,
+) -> Callable[[BuildT], BuildT]: ...
+def variant(
+    build: BuildT | None = None,
+    *,
+    question: str | None = None,
+    baseline: bool = False,
+    tier: str = "identical",
+    matches: str | None = None,
+) -> BuildT | Callable[[BuildT], BuildT]:
+    """Declare a strategy; the function is returned as it was given.
+
+    Parameters
+    ----------
+    question
+        The question that it answers; by default the module of ``loaders`` that it stands in.
+    baseline
+        Ratios are taken to this strategy. Exactly one in a question.
+    tier
+        One of ``TIERS``.
+    matches
+        See ``Variant.matches``.
+
+    Raises
+    ------
+    InputError
+        For a function without a question or a docstring, an unknown tier, or a name that is taken.
+    """
+
+    def register(function: BuildT) -> BuildT:
+        package, _, stem = function.__module__.rpartition(".")
+        belongs_to = question or (stem if package == "loaders" else None)
+        if belongs_to is None:
+            raise InputError(
+                f"{function.__name__}: a strategy outside the package says which question it answers: "
+                f'@variant(question="selection")'
+            )
+        if tier not in TIERS:
+            raise InputError(f"{function.__name__}: tier {tier!r} is none of {', '.join(TIERS)}")
+        if not function.__doc__:
+            raise InputError(f"{function.__name__}: a strategy's label is its docstring's first line")
+        strategies = _variants.setdefault(belongs_to, {})
+        if function.__name__ in strategies:
+            raise InputError(f"{belongs_to} already has a strategy named {function.__name__}")
+        strategies[function.__name__] = Variant(
+            belongs_to, function.__name__, function, baseline, tier, matches
+        )
+        return function
+
+    return register if build is None else register(build)
+
+
+def questions() -> dict[str, Question]:
+    """Every question of the package by name; importing their modules registers their strategies."""
+    found = {}
+    for module_info in pkgutil.iter_modules([str(Path(__file__).parent)]):
+        if module_info.name.startswith("_"):
+            continue
+        module = importlib.import_module(f"loaders.{module_info.name}")
+        declared: Question = module.QUESTION
+        found[module_info.name] = Question(
+            **{**declared.__dict__, "name": module_info.name, "doc": inspect.cleandoc(module.__doc__ or "")}
+        )
+    return found
+
+
+def find_question(name: str) -> Question:
+    """Return one question by its name; an unknown one is an ``InputError`` with the nearest name."""
+    known = questions()
+    if name not in known:
+        raise InputError(f"unknown question {name!r}{_nearest(name, known)}")
+    return known[name]
+
+
+def variants(question: str) -> dict[str, Variant]:
+    """Return the strategies of a question in the order of their declaration, ``--with`` files last."""
+    find_question(question)
+    return dict(_variants.get(question, {}))
+
+
+def find_variant(question: str, name: str) -> Variant:
+    """Return one strategy; an unknown name is an ``InputError`` with the nearest one."""
+    known = variants(question)
+    if name not in known:
+        raise InputError(f"{question} has no strategy {name!r}{_nearest(name, known)}")
+    return known[name]
+
+
+def baseline(question: str) -> Variant:
+    """Return the strategy that ratios of this question are taken to."""
+    (found,) = (each for each in variants(question).values() if each.baseline)
+    return found
+
+
+def load_files(files: Iterable[str | Path]) -> None:
+    """Register the strategies of files outside the package (``--with``, ``LOADERS_WITH``).
+
+    Raises
+    ------
+    InputError
+        For a file that is missing, fails to import, declares nothing or names an unknown question.
+    """
+    for file in files:
+        path = Path(file)
+        if not path.is_file():
+            raise InputError(f"--with {file}: no such file")
+        before = {question: set(strategies) for question, strategies in _variants.items()}
+        questions()
+        spec = importlib.util.spec_from_file_location(f"loaders_with_{path.stem}", path)
+        if spec is None or spec.loader is None:
+            raise InputError(f"--with {file}: not a Python file")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = module
+        try:
+            spec.loader.exec_module(module)
+        except InputError as error:
+            raise InputError(f"--with {file}: {error}") from error
+        except (Exception, SystemExit) as error:
+            where = _line_in(error, path)
+            raise InputError(f"--with {file} fails to import{where}: {type(error).__name__}: {error}") from error
+        added = [
+            (question, name)
+            for question, strategies in _variants.items()
+            for name, each in strategies.items()
+            if each.build.__module__ == spec.name and name not in before.get(question, set())
+        ]
+        if not added:
+            raise InputError(f"--with {file}: declares no @variant")
+        for question, name in added:
+            try:
+                find_question(question)
+            except InputError as error:
+                raise InputError(f"--with {file}: {name}: {error}") from error
+            if _variants[question][name].baseline:
+                raise InputError(f"--with {file}: {name}: {question} has a baseline already")
+
+
+def outside_files(given: Iterable[str] = ()) -> list[str]:
+    """Return the ``--with`` files and those in ``LOADERS_WITH`` (separated as in ``PATH``), absolute."""
+    from_environment = filter(None, os.environ.get("LOADERS_WITH", "").split(os.pathsep))
+    return list(dict.fromkeys(str(Path(file).absolute()) for file in (*given, *from_environment)))
+
+
+def imports_of(function: Callable[..., Any]) -> list[tuple[str, tuple[str, ...]]]:
+    """Return what a strategy imports when it runs: module names, each with the attributes taken from it.
+
+    The trial imports these beforehand, so that import time and memory are in no figure. Helper functions
+    of the same module are followed; a module that is imported by name at run time is not seen.
+    """
+    import dis
+
+    found: dict[str, list[str]] = {}
+    seen: set[types.CodeType] = set()
+
+    def scan(code: types.CodeType, module_globals: dict[str, Any]) -> None:
+        if code in seen:
+            return
+        seen.add(code)
+        module = ""
+        for instruction in dis.get_instructions(code):
+            if instruction.opname == "IMPORT_NAME":
+                module = str(instruction.argval)
+                found.setdefault(module, [])
+            elif instruction.opname == "IMPORT_FROM":
+                found[module].append(str(instruction.argval))
+        for constant in code.co_consts:
+            if isinstance(constant, types.CodeType):
+                scan(constant, module_globals)
+        for name in code.co_names:
+            helper = module_globals.get(name)
+            if isinstance(helper, types.FunctionType) and helper.__globals__ is module_globals:
+                scan(helper.__code__, module_globals)
+
+    unwrapped = inspect.unwrap(function)
+    if isinstance(unwrapped, types.FunctionType):
+        scan(unwrapped.__code__, unwrapped.__globals__)
+    return [(module, tuple(names)) for module, names in found.items()]
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    names = list(known)
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.4)
+    return f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(names)}"
+
+
+def _line_in(error: BaseException, path: Path) -> str:
+    """Say where in the file an exception came from."""
+    if isinstance(error, SyntaxError):
+        return f" (line {error.lineno})"
+    import traceback
+
+    lines = [
+        frame.lineno
+        for frame in traceback.extract_tb(error.__traceback__)
+        if Path(frame.filename) == path.absolute() or Path(frame.filename) == path
+    ]
+    return f" (line {lines[-1]})" if lines else ""

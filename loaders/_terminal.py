@@ -1,0 +1,120 @@
+"""What a terminal shows: progress on standard error, tables on standard output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import msgspec
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn, track
+from rich.table import Table
+
+from loaders._rows import Comparison, Row
+from loaders._trial.record import Record, Trial
+from loaders._words import amount, case_in_words, duration, estimated, machine_in_words, times
+
+T = TypeVar("T")
+
+_errors = Console(stderr=True)
+_output = Console()
+
+
+def track_pictures(pictures: Iterable[T], count: int) -> Iterable[T]:
+    """Show progress while a corpus is built."""
+    return track(pictures, description="building the corpus", total=count, console=_errors)
+
+
+class Bar:
+    """The progress of one comparison."""
+
+    def __init__(self, bar: Progress, question: str, total: int) -> None:
+        self._bar = bar
+        self._task = bar.add_task(question, total=total, strategy="")
+
+    def begin(self, trial: Trial) -> None:
+        """Name the trial that is under way."""
+        self._bar.update(self._task, strategy=f"{trial.strategy} {case_in_words(trial.case)}")
+
+    def done(self, record: Record) -> None:
+        """Count a trial; say so at once when it went wrong."""
+        self._bar.advance(self._task)
+        if record.status not in ("ok", "skipped"):
+            self._bar.console.print(
+                f"{record.strategy}: {record.status.replace('_', ' ')}: {record.message}", markup=False, highlight=False
+            )
+
+
+@contextmanager
+def progress(question: str, total: int) -> Iterator[Bar]:
+    """Show the progress of a comparison."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[strategy]}"),
+    )
+    with Progress(*columns, console=_errors) as bar:
+        yield Bar(bar, question, total)
+
+
+def show_comparison(comparison: Comparison) -> None:
+    """Print a comparison as a table for each case."""
+    cases = [case for index, row in enumerate(comparison.rows) if (case := row.case) not in [r.case for r in comparison.rows[:index]]]
+    for case in cases:
+        table = Table(
+            title=" ".join(filter(None, [comparison.question, case_in_words(case)])), box=box.SIMPLE, title_justify="left"
+        )
+        for heading in ("strategy", "time", "against baseline", "peak memory", "retained", "samples", "status"):
+            table.add_column(heading, justify="left" if heading in ("strategy", "status") else "right", overflow="fold")
+        for row in comparison.rows:
+            if row.case == case:
+                table.add_row(*map(escape, _cells(row)))
+        _output.print(table)
+    _output.print(machine_in_words(comparison.environment), markup=False, highlight=False, soft_wrap=True)
+
+
+def _cells(row: Row) -> list[str]:
+    return [
+        row.strategy,
+        estimated(row.time, duration),
+        "baseline" if row.is_baseline else times(row.ratio),
+        estimated(row.peak, amount),
+        estimated(row.retained, amount),
+        f"{row.samples} of {row.trials}" if row.samples < row.trials else str(row.samples),
+        row.status,
+    ]
+
+
+def show_trial(record: Record) -> None:
+    """Print everything that one trial measured."""
+    _output.print(
+        f"{record.question} {record.strategy} {case_in_words(record.case)}: {record.status.replace('_', ' ')}"
+        + (f": {record.message}" if record.message else ""),
+        markup=False,
+        highlight=False,
+    )
+    table = Table(box=None, show_header=False)
+    for name, value in msgspec.structs.asdict(record.metrics).items():
+        if value is None or name == "memory_trace":
+            continue
+        if isinstance(value, msgspec.Struct):
+            for part, figure in msgspec.structs.asdict(value).items():
+                table.add_row(f"{name} {part}", duration(figure) if name == "batch_time" else f"{figure:.3g}")
+        elif name.endswith("_time"):
+            table.add_row(name, duration(value))
+        elif "memory" in name or name == "allocator_held":
+            table.add_row(name, amount(value))
+        elif name == "throughput":
+            table.add_row(name, f"{value:.4g} samples/s")
+        else:
+            table.add_row(name, f"{value:.4g}")
+    _output.print(table)
+    _output.print(machine_in_words(record.environment), markup=False, highlight=False, soft_wrap=True)
+    _output.print("one sample: for an interval, run `compare`", markup=False, highlight=False)
+
+

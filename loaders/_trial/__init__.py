@@ -1,0 +1,18 @@
+"""The instrument: one strategy, run once, in a fresh process with nothing else in it.
+
+=============  ===========================================================================
+``record``     the values that travel: what to run, what came of it
+``memory``     resident memory, its peak, what malloc holds; verified ways of reading them
+``drain``      the only reader of clocks: builds a strategy, drains it, and stamps each batch
+``timing``     stamps to metrics; pure arithmetic
+``child``      what happens inside the fresh process
+``watch``      the parent's side: start, deadline, memory limit, no orphans, the record
+``log``        one JSON line for each finished trial, appended the moment it exists
+``machine``    what a figure must never be quoted without
+=============  ===========================================================================
+"""
+
+from loaders._trial.record import Environment, Metrics, Record, Status, Trial
+from loaders._trial.watch import run_trial
+
+__all__ = ["Environment", "Metrics", "Record", "Status", "Trial", "run_trial"]

@@ -1,0 +1,173 @@
+"""What happens inside the fresh process: imports, baseline, one measured epoch, the check, the report.
+
+Started by ``watch`` as ``python -m loaders._trial.child REPORT`` with the trial on standard input. The report
+is a file of JSON lines, so that what a strategy prints cannot spoil it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import importlib
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from loaders import _registry
+from loaders._contract import samples
+from loaders._corpus import load_corpus
+from loaders._errors import InputError, WrongOutputError
+from loaders._trial import machine, memory, timing
+from loaders._trial.drain import Tracer, drain
+from loaders._trial.record import MemoryTrace, Metrics, Outcome, Progress, Trial
+
+
+def main() -> None:
+    """Run the trial on standard input and write its report."""
+    _die_with_parent()
+    report = Path(sys.argv[1]).absolute()
+    trial = msgspec.json.decode(sys.stdin.buffer.read(), type=Trial)
+
+    def tell(value: Progress | Outcome) -> None:
+        with report.open("ab") as file:
+            file.write(msgspec.json.encode(value) + b"\n")
+
+    try:
+        outcome = run(trial, tell)
+    except _registry.Skip as skip:
+        outcome = Outcome("skipped", str(skip))
+    except WrongOutputError as error:
+        outcome = Outcome("wrong_output", str(error))
+    except MemoryError as error:
+        outcome = Outcome("failed", f"MemoryError: {error}")
+    except (Exception, SystemExit, KeyboardInterrupt) as error:
+        outcome = Outcome("failed", _in_words(error))
+    tell(outcome)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)  # the report is complete; a strategy's threads or exit handlers are not waited for
+
+
+def run(trial: Trial, tell: Callable[[Progress], None]) -> Outcome:
+    """Measure one strategy once, then check what it delivers."""
+    _registry.load_files(trial.outside)
+    question = _registry.find_question(trial.question)
+    variant = _registry.find_variant(trial.question, trial.strategy)
+    corpus = load_corpus(Path(trial.corpus))
+    threads = _import_ahead(variant)
+    malloc, peak = memory.Malloc(), memory.peak_instrument()
+    job = _registry.Job(corpus, question.prepare(corpus, trial.case, trial.seed), trial.case, trial.seed)
+
+    # What preparing has freed must not be found again by the strategy, or its memory would look free.
+    gc.collect()
+    malloc.trim()
+    baseline = memory.resident()
+    in_use_before, held_before = malloc.in_use_and_held() if malloc.available else (0, 0)
+    tell(Progress(baseline, machine.environment(threads=threads, memory_method=peak.method)))
+
+    def read_memory() -> tuple[int, int]:
+        in_use = malloc.in_use_and_held()[0] if malloc.available else 0
+        return memory.resident() - baseline, in_use - in_use_before
+
+    tracer = Tracer(read_memory)
+    cpu_before = os.times()
+    peak.reset()
+    timeline, product = drain(lambda: variant.build(job), tracer, keep=question.keeps_output)
+    peak_memory = peak.read() - baseline
+    cpu_after = os.times()
+    gc.collect()
+    retained = memory.resident() - baseline
+    held = malloc.in_use_and_held()[1] - held_before if malloc.available else None
+
+    delivered = sum(timeline.samples)
+    quality = question.check(job, variant, product if question.keeps_output else _again(variant, job, delivered))
+    sample_time = timing.sample_time(timeline)
+    return Outcome(
+        "ok",
+        metrics=Metrics(
+            epoch_time=timing.epoch_time(timeline),
+            first_batch_time=timing.first_batch_time(timeline),
+            sample_time=sample_time,
+            throughput=1 / sample_time if sample_time else None,
+            batch_time=timing.batch_time(timeline),
+            cpu_time=sum(cpu_after[:4]) - sum(cpu_before[:4]),
+            peak_memory=max(0, peak_memory),
+            retained_memory=retained,
+            allocator_held=held,
+            memory_trace=MemoryTrace(
+                step=[point[0] for point in tracer.points],
+                seconds=[round(point[1] - timeline.start, 6) for point in tracer.points],
+                resident=[point[2] for point in tracer.points],
+                in_use=[point[3] for point in tracer.points] if malloc.available else None,
+            ),
+            samples=delivered,
+            batches=len(timeline.samples),
+            psnr=quality.psnr,
+            max_difference=quality.max_difference,
+            order_quality=quality.order,
+        ),
+    )
+
+
+def _again(variant: _registry.Variant, job: _registry.Job[Any], measured: int) -> Iterator[Any]:
+    """Build the strategy a second time, for the check, and see that it delivers as much as was measured."""
+    delivered = 0
+    for batch in variant.build(job):
+        delivered += sum(1 for _ in samples(batch))
+        yield batch
+    if delivered != measured:
+        raise WrongOutputError(f"delivered {measured} samples when measured and {delivered} when checked")
+
+
+def _import_ahead(variant: _registry.Variant) -> dict[str, int]:
+    """Import what the strategy will import and start the runtimes, so that neither is measured.
+
+    Returns the pinned thread counts.
+    """
+    import numpy as np  # noqa: F401 - every strategy meets it; its import is in no figure
+
+    for module_name, attributes in _registry.imports_of(variant.build):
+        module = importlib.import_module(module_name)
+        for attribute in attributes:
+            getattr(module, attribute)  # scikit-image and TensorFlow import what is behind a name on first use
+    threads = {"BLAS": 1}
+    if "cv2" in sys.modules:
+        import cv2
+
+        cv2.setNumThreads(1)
+        threads["OpenCV"] = 1
+    if "tensorflow" in sys.modules:
+        import tensorflow as tf
+
+        for _ in tf.data.Dataset.range(1):  # starts the eager context and the data service's thread pools
+            pass
+        threads["TensorFlow"] = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
+    return threads
+
+
+def _in_words(error: BaseException) -> str:
+    """Return the exception and, of its traceback, the frames outside of this suite's machinery."""
+    if isinstance(error, (InputError, ModuleNotFoundError)):
+        return str(error)
+    frames = traceback.extract_tb(error.__traceback__)
+    machinery = str(Path(__file__).parent)
+    own = [frame for frame in frames if not frame.filename.startswith(machinery)]
+    where = f" ({Path(own[0].filename).name}, line {own[0].lineno}, in {own[0].name})" if own else ""
+    return f"{type(error).__name__}: {error}{where}"
+
+
+def _die_with_parent() -> None:
+    """Ask Linux to end this process when the parent is killed, so that nothing is left running."""
+    if sys.platform == "linux":
+        pr_set_pdeathsig = 1
+        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    main()

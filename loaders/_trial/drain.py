@@ -1,0 +1,98 @@
+"""Drain a strategy for real, touch each batch, and stamp it. The only reader of clocks in the suite's figures."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from loaders._trial.timing import Timeline
+
+TRACE_SHARE = 200
+"""Reading memory takes at most one part in so many of the time since it was last read."""
+
+TRACE_POINTS = 400
+"""Past so many points every second one is dropped, so a long epoch keeps an even trace of bounded length."""
+
+
+class Tracer:
+    """Reads memory between batches, as often as costs 0.5 % of the time at most."""
+
+    def __init__(
+        self, read: Callable[[], tuple[int, int]], clock: Callable[[], float] = time.perf_counter
+    ) -> None:
+        self.points: list[tuple[int, float, int, int]] = []
+        self._read = read
+        self._clock = clock
+        self._next = 0.0
+        self._stride = 1
+
+    def __call__(self, step: int, now: float) -> None:
+        """Read memory after batch ``step``, unless it is too early to read again."""
+        if now < self._next or step % self._stride:
+            return
+        resident, in_use = self._read()
+        after = self._clock()
+        self.points.append((step, now, resident, in_use))
+        self._next = after + (after - now) * TRACE_SHARE
+        if len(self.points) > TRACE_POINTS:
+            self._stride *= 2
+            self.points = [point for point in self.points if point[0] % self._stride == 0]
+
+
+def drain(
+    build: Callable[[], Iterable[Any]],
+    trace: Callable[[int, float], None] = lambda _step, _now: None,
+    clock: Callable[[], float] = time.perf_counter,
+    *,
+    keep: bool = False,
+) -> tuple[Timeline, list[Any]]:
+    """Build a strategy, take every batch from it, touch each, and return when each arrived.
+
+    Parameters
+    ----------
+    build
+        Is called once, inside the measured time.
+    trace
+        Is called after each batch with its number and the time.
+    keep
+        Return the batches; otherwise each is dropped before the next is asked for.
+    """
+    asked: list[float] = []
+    received: list[float] = []
+    samples: list[int] = []
+    kept: list[Any] = []
+    start = clock()
+    iterator = iter(build())
+    while True:
+        asked.append(clock())
+        try:
+            batch = next(iterator)
+        except StopIteration:
+            asked.pop()
+            end = clock()
+            break
+        now = clock()
+        received.append(now)
+        samples.append(touch(batch))
+        if keep:
+            kept.append(batch)
+        del batch
+        trace(len(received), now)
+    return Timeline(start, asked, received, end, samples), kept
+
+
+def touch(batch: Any) -> int:
+    """Read one value of every page of a batch's arrays, so that lazy memory is charged; return the samples.
+
+    An eager tensor is complete when it exists, and so is a list; they are not read.
+    """
+    import numpy as np
+
+    features = batch if isinstance(batch, tuple) else (batch,)
+    for feature in features:
+        if isinstance(feature, np.ndarray) and feature.dtype.kind in "biufc" and feature.size:
+            flat = feature.reshape(-1) if feature.flags.c_contiguous else feature.ravel()
+            flat[:: max(1, 4096 // feature.itemsize)].max()
+    first = features[0]
+    return int(first.shape[0]) if hasattr(first, "shape") else len(first)

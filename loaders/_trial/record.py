@@ -1,0 +1,170 @@
+"""The values that travel from a trial to the page. Seconds, bytes and counts; units never flip."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from loaders._contract import OrderQuality
+
+Status = Literal["ok", "failed", "over_budget", "timed_out", "wrong_output", "skipped"]
+
+SCHEMA = 1
+"""Raised by hand when a record's meaning changes; older records are then no longer read."""
+
+
+class Trial(msgspec.Struct, frozen=True):
+    """What to run: one strategy, on one corpus, once.
+
+    ``corpus`` is the directory of the corpus; ``outside`` are ``--with`` files; ``memory_limit`` is in bytes
+    for the whole process tree, ``deadline`` in seconds.
+    """
+
+    question: str
+    strategy: str
+    case: dict[str, str]
+    corpus: str
+    seed: int
+    outside: list[str] = []
+    memory_limit: int | None = None
+    deadline: float = 600.0
+
+
+class BatchTime(msgspec.Struct, frozen=True):
+    """Latency of each ``next()``, in seconds."""
+
+    p50: float
+    p95: float
+    p99: float
+    max: float
+
+
+class MemoryTrace(msgspec.Struct, frozen=True):
+    """Memory above the baseline over the batches: parallel lists.
+
+    ``in_use`` is what malloc has handed out (``None`` where the allocator cannot be asked); resident memory
+    that is not in use is held by the allocator, by Python's own arenas, or is code and stacks.
+    """
+
+    step: list[int]
+    seconds: list[float]
+    resident: list[int]
+    in_use: list[int] | None
+
+
+class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Everything that one trial measures; a metric that does not apply is absent.
+
+    Attributes
+    ----------
+    epoch_time
+        Seconds from the first ``next()``, which builds the strategy, to exhaustion. (A strategy that does its
+        work when it is called, not when it is iterated, is charged for it all the same.)
+    first_batch_time
+        Seconds from the call that builds the strategy to the first batch in hand.
+    sample_time
+        Seconds a sample after the first batch; the whole epoch's where there is one batch only.
+    throughput
+        Samples a second: 1 / ``sample_time``.
+    batch_time
+        Latency of the batches after the first.
+    cpu_time
+        Seconds, user and system, ended children included.
+    peak_memory
+        Bytes: highest resident set above the baseline, which is read after imports and inputs.
+    peak_memory_tree
+        Bytes: the same over the process tree, shared pages divided (PSS), where there were child processes.
+    retained_memory
+        Bytes still held above the baseline after exhaustion, ``del`` and ``gc.collect()``.
+    allocator_held
+        Bytes freed by the program and not returned by malloc, beyond those at the baseline.
+    memory_trace
+        Memory over the batches.
+    samples, batches
+        How many were delivered.
+    psnr, max_difference
+        Of images, in dB and grey levels: the worst.
+    order_quality
+        How well mixed the order was.
+    """
+
+    epoch_time: float | None = None
+    first_batch_time: float | None = None
+    sample_time: float | None = None
+    throughput: float | None = None
+    batch_time: BatchTime | None = None
+    cpu_time: float | None = None
+    peak_memory: int | None = None
+    peak_memory_tree: int | None = None
+    retained_memory: int | None = None
+    allocator_held: int | None = None
+    memory_trace: MemoryTrace | None = None
+    samples: int | None = None
+    batches: int | None = None
+    psnr: float | None = None
+    max_difference: float | None = None
+    order_quality: OrderQuality | None = None
+
+
+class Environment(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a figure must never be quoted without.
+
+    ``packages`` maps names to versions; ``variables`` holds those environment variables that change how memory
+    is managed or TensorFlow behaves; ``threads`` the pinned thread counts; ``memory_method`` says how peaks
+    were read. The host's name is not recorded.
+    """
+
+    machine: str = ""
+    cpu: str = ""
+    cores: int = 0
+    memory: int = 0
+    system: str = ""
+    kernel: str = ""
+    allocator: str = ""
+    python: str = ""
+    packages: dict[str, str] = {}
+    variables: dict[str, str] = {}
+    threads: dict[str, int] = {}
+    load: float | None = None
+    memory_method: str = ""
+    commit: str = ""
+
+
+class Record(msgspec.Struct, frozen=True):
+    """One finished trial, and how it finished.
+
+    ``run`` names the comparison that it belongs to and ``round`` its place in it; ``data`` says which bytes
+    it read, by origin and digest; ``message`` says in words what went wrong.
+    """
+
+    question: str
+    strategy: str
+    status: Status
+    message: str
+    metrics: Metrics
+    environment: Environment
+    case: dict[str, str]
+    size: str
+    data: str
+    seed: int
+    started: str
+    seconds: float
+    run: str = ""
+    round: int = 0
+    schema: int = SCHEMA
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What the fresh process reports of itself when it comes to its end."""
+
+    status: Status
+    message: str = ""
+    metrics: Metrics = Metrics()
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """What the fresh process reports on its way: the baseline, before anything is measured."""
+
+    baseline: int
+    environment: Environment

@@ -1,0 +1,180 @@
+"""The parent's side of a trial: start a fresh process, watch it, end it in time, and say what came of it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+import psutil
+
+from loaders._corpus import Corpus
+from loaders._trial import machine, memory
+from loaders._trial.record import Environment, Metrics, Outcome, Progress, Record, Trial
+
+WATCH_INTERVAL = 0.02
+"""Seconds between two looks at a trial's memory. One look at one process takes about 20 microseconds."""
+
+TREE_INTERVAL = 0.25
+"""Seconds between two looks for new child processes, which takes some milliseconds."""
+
+
+@dataclass
+class _Seen:
+    """What the parent saw of the process tree, in bytes."""
+
+    peak: int = 0
+    had_children: bool = False
+
+
+def run_trial(trial: Trial, corpus: Corpus, *, run: str = "", round: int = 0) -> Record:  # noqa: A002
+    """Run one strategy once in a fresh process and return its record, whatever happens to it.
+
+    The process gets a directory of its own to work in and is ended, with every process that it started, at the
+    deadline, beyond the memory limit, and when this function is interrupted.
+    """
+    started, clock = datetime.now(UTC), time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="loaders-trial-", ignore_cleanup_errors=True) as scratch:
+        report, errors = Path(scratch, "report.jsonl"), Path(scratch, "stderr")
+        ended, seen, code = _watch(trial, Path(scratch), report, errors)
+        progress, outcome = _read(report)
+        stderr = _tail(errors)
+    baseline = progress.baseline if progress else 0
+    if outcome is None:
+        outcome = ended or Outcome("failed", _crash(code, stderr))
+    metrics = outcome.metrics
+    above = max(0, seen.peak - baseline)
+    if outcome.status in ("over_budget", "timed_out") and progress:
+        metrics = msgspec.structs.replace(metrics, peak_memory=above)
+    if seen.had_children:
+        metrics = msgspec.structs.replace(metrics, peak_memory_tree=above)
+    environment = progress.environment if progress else Environment()
+    return Record(
+        question=trial.question,
+        strategy=trial.strategy,
+        status=outcome.status,
+        message=outcome.message,
+        metrics=metrics,
+        environment=msgspec.structs.replace(
+            environment, machine=machine.machine_name(), commit=machine.commit()
+        ),
+        case=trial.case,
+        size=corpus.manifest.size,
+        data=f"{corpus.manifest.origin}, {len(corpus.manifest.images)} images, {corpus.manifest.key}",
+        seed=trial.seed,
+        started=started.isoformat(timespec="seconds"),
+        seconds=round_to_ms(time.monotonic() - clock),
+        run=run,
+        round=round,
+    )
+
+
+def round_to_ms(seconds: float) -> float:
+    """Round to milliseconds, for figures that no comparison is made of."""
+    return float(f"{seconds:.3f}")
+
+
+def _watch(trial: Trial, scratch: Path, report: Path, errors: Path) -> tuple[Outcome | None, _Seen, int]:
+    """Start the process and look after it until it has ended."""
+    seen = _Seen()
+    variables = {**os.environ, **machine.PINNED, "PYTHONHASHSEED": "0", "TF_CPP_MIN_LOG_LEVEL": "2"}
+    # The trial works in a directory of its own, so the package must be found from there.
+    root = str(Path(__file__).parents[2])
+    variables["PYTHONPATH"] = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
+    with errors.open("wb") as stderr:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "loaders._trial.child", str(report)],
+            stdin=subprocess.PIPE,
+            stdout=stderr,
+            stderr=stderr,
+            cwd=scratch,
+            env=variables,
+            start_new_session=True,  # Ctrl-C reaches the parent alone, which then ends the tree
+        )
+    ended: Outcome | None = None
+    try:
+        assert process.stdin is not None  # noqa: S101 - for the type checker: a pipe was asked for
+        with contextlib.suppress(BrokenPipeError), process.stdin:
+            process.stdin.write(msgspec.json.encode(trial))
+        ended = _look_after(process, trial, seen)
+    finally:
+        _end_tree(process)
+    return ended, seen, process.returncode
+
+
+def _look_after(process: subprocess.Popen[bytes], trial: Trial, seen: _Seen) -> Outcome | None:
+    """Return how the process had to be ended, or ``None`` when it ended by itself."""
+    deadline = time.monotonic() + trial.deadline
+    inspected, children, look_for_children = psutil.Process(process.pid), [], 0.0
+    while True:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(WATCH_INTERVAL)
+            return None
+        now = time.monotonic()
+        with contextlib.suppress(psutil.Error):
+            if now >= look_for_children:
+                children = inspected.children(recursive=True)
+                seen.had_children = seen.had_children or bool(children)
+                look_for_children = now + TREE_INTERVAL
+            held = memory.tree_memory(inspected, children)
+            seen.peak = max(seen.peak, held)
+            if trial.memory_limit is not None and held > trial.memory_limit:
+                return Outcome(
+                    "over_budget",
+                    f"held {_mib(held)} with its process tree, {_mib(trial.memory_limit)} allowed; ended",
+                )
+        if now > deadline:
+            return Outcome("timed_out", f"not finished after {trial.deadline:g} s; ended")
+
+
+def _end_tree(process: subprocess.Popen[bytes]) -> None:
+    """End the process and everything that it started, and wait until it is gone."""
+    with contextlib.suppress(psutil.Error):
+        for child in psutil.Process(process.pid).children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                child.kill()
+    if hasattr(os, "killpg"):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)  # children whose parent has ended are still in the group
+    process.kill()
+    process.wait()
+
+
+def _read(report: Path) -> tuple[Progress | None, Outcome | None]:
+    """Return what the process said of itself; a line that it could not finish is as good as none."""
+    progress: Progress | None = None
+    outcome: Outcome | None = None
+    if report.exists():
+        for line in report.read_bytes().splitlines():
+            with contextlib.suppress(msgspec.MsgspecError):
+                if progress is None and b'"baseline"' in line:
+                    progress = msgspec.json.decode(line, type=Progress)
+                else:
+                    outcome = msgspec.json.decode(line, type=Outcome)
+    return progress, outcome
+
+
+def _tail(file: Path, count: int = 8192) -> str:
+    """Return the last bytes of what the process printed, which may be any amount."""
+    with file.open("rb") as stream:
+        stream.seek(max(0, file.stat().st_size - count))
+        return stream.read().decode(errors="replace")
+
+
+def _crash(code: int, stderr: str) -> str:
+    """Say how a process ended that could not say it itself."""
+    how = f"the interpreter was ended by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+    last = [line for line in stderr.splitlines() if line.strip()][-3:]
+    return "; ".join([how, *last])
+
+
+def _mib(count: int) -> str:
+    return f"{count / 2**20:.0f} MiB"

@@ -1,0 +1,87 @@
+"""Figures in words, with their units and their uncertainty. The terminal, the page and the README share them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from loaders._stats import Estimate
+from loaders._trial.record import Environment
+
+ABSENT = "–"
+
+
+def duration(seconds: float) -> str:
+    """Return a duration with three digits: ``1.04 s``, ``83.4 ms``, ``212 µs``."""
+    for factor, unit in ((1.0, "s"), (1e3, "ms"), (1e6, "µs")):
+        if abs(seconds) * factor >= 1 or unit == "µs":
+            return f"{_digits(seconds * factor)} {unit}"
+    raise AssertionError("unreachable: the last unit always returns")
+
+
+def amount(count: float) -> str:
+    """Return an amount of memory in MiB: ``1054 MiB``, ``3.6 MiB``; the instrument is good to 1 MiB."""
+    mebibytes = count / 2**20
+    return f"{mebibytes:.0f} MiB" if abs(mebibytes) >= 99.95 else f"{mebibytes:.1f} MiB"
+
+
+def _digits(value: float) -> str:
+    size = abs(value)
+    return f"{value:.0f}" if size >= 99.95 else f"{value:.1f}" if size >= 9.995 else f"{value:.2f}"
+
+
+def interval(estimate: Estimate | None, unit: Callable[[float], str]) -> str:
+    """Return the 95 % interval, or say that there is one sample only."""
+    if estimate is None:
+        return ""
+    if estimate.low is None or estimate.high is None:
+        return "single sample"
+    return f"{unit(estimate.low)} to {unit(estimate.high)}"
+
+
+def estimated(estimate: Estimate | None, unit: Callable[[float], str]) -> str:
+    """Return the value, and how far its interval reaches: ``83.4 ms ± 2 %``."""
+    if estimate is None:
+        return ABSENT
+    if estimate.low is None or estimate.high is None:
+        return f"{unit(estimate.value)} (single)"
+    half = (estimate.high - estimate.low) / 2
+    if unit is amount:
+        return f"{unit(estimate.value)} ± {half / 2**20:.{0 if half >= 10 * 2**20 else 1}f}"
+    return f"{unit(estimate.value)} ± {100 * half / estimate.value:.0f} %" if estimate.value else unit(0.0)
+
+
+def factor(value: float) -> str:
+    """Return a factor with two or three digits: ``1.90×``, ``45.2×``, ``173×``."""
+    return f"{_digits(value)}×"
+
+
+def times(ratio: Estimate | None, less: str = "faster", more: str = "slower") -> str:
+    """Put a ratio to the baseline into words: ``1.90× faster (1.85 to 1.95)``, ``no difference (0.97 to 1.04)``.
+
+    An interval around 1 is no difference, whatever the estimate; a single sample says so.
+    """
+    if ratio is None:
+        return ABSENT
+    if ratio.low is None or ratio.high is None:
+        value = 1 / ratio.value if ratio.value < 1 else ratio.value
+        return f"{factor(value)} {less if ratio.value < 1 else more} (single sample)"
+    if not ratio.differs_from_one:
+        return f"no difference ({_digits(ratio.low)} to {_digits(ratio.high)})"
+    if ratio.value < 1:
+        return f"{factor(1 / ratio.value)} {less} ({_digits(1 / ratio.high)} to {_digits(1 / ratio.low)})"
+    return f"{factor(ratio.value)} {more} ({_digits(ratio.low)} to {_digits(ratio.high)})"
+
+
+def case_in_words(case: dict[str, str]) -> str:
+    """Return ``scale 0.5``; nothing for a question without axes."""
+    return ", ".join(f"{axis} {value}" for axis, value in case.items())
+
+
+def machine_in_words(environment: Environment) -> str:
+    """Return what a figure must never be quoted without, on one line."""
+    versions = ", ".join(f"{name} {version}" for name, version in environment.packages.items())
+    return (
+        f"{environment.machine}: {environment.cpu}, {environment.cores} cores, {environment.memory / 2**30:.0f} GiB; "
+        f"{environment.system} {environment.kernel}, {environment.allocator}; Python {environment.python}; {versions}; "
+        f"commit {environment.commit[:8] or 'unknown'}; peaks: {environment.memory_method}"
+    )
