@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -102,7 +101,7 @@ def plan(
         question=question,
         strategies=tuple(_registry.variants(question)),
         cases=tuple(asked.cases if every else [asked.default_case]),
-        rounds=rounds or int(os.environ.get("LOADERS_ROUNDS", 0)) or size.rounds,
+        rounds=rounds or size.rounds,
         corpus=corpus,
         memory_limit=memory_limit or default_memory_limit(),
         deadline=deadline,

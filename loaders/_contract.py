@@ -16,7 +16,6 @@ import msgspec
 from loaders._errors import WrongOutputError
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 
@@ -67,9 +66,7 @@ def digest(sample: Sequence[Any]) -> bytes:
     return state.digest()
 
 
-def check_drawn_from(
-    universe: Sequence[Sequence[Any]], count: int, batches: Iterable[Any]
-) -> list[int]:
+def check_drawn_from(universe: Sequence[Sequence[Any]], count: int, batches: Iterable[Any]) -> list[int]:
     """Check that ``count`` different samples of ``universe`` were delivered, bit for bit.
 
     With ``count == len(universe)`` that is: every sample, exactly once. A sample that stands in the universe
@@ -88,7 +85,7 @@ def check_drawn_from(
     for place, sample in enumerate(universe):
         places[digest(sample)].append(place)
     unused = {key: list(reversed(known)) for key, known in places.items()}
-    order = []
+    order: list[int] = []
     for batch in batches:
         for sample in samples(batch):
             key = digest(sample)

@@ -111,9 +111,7 @@ class Question:
     @property
     def cases(self) -> list[dict[str, str]]:
         """Every combination of the axes' values, the default first."""
-        return [
-            dict(zip(self.axes, values, strict=True)) for values in itertools.product(*self.axes.values())
-        ]
+        return [dict(zip(self.axes, values, strict=True)) for values in itertools.product(*self.axes.values())]
 
 
 @dataclass(frozen=True)
@@ -207,9 +205,7 @@ def variant(
         strategies = _variants.setdefault(belongs_to, {})
         if function.__name__ in strategies:
             raise InputError(f"{belongs_to} already has a strategy named {function.__name__}")
-        strategies[function.__name__] = Variant(
-            belongs_to, function.__name__, function, baseline, tier, matches
-        )
+        strategies[function.__name__] = Variant(belongs_to, function.__name__, function, baseline, tier, matches)
         return function
 
     return register if build is None else register(build)

@@ -92,9 +92,7 @@ def comparison(records: Sequence[Record]) -> Comparison:
     rows = []
     for case in _distinct(record.case for record in records):
         within = [record for record in records if record.case == case]
-        times = {
-            name: _by_round(within, name, question.ranked_by) for name in {each.strategy for each in within}
-        }
+        times = {name: _by_round(within, name, question.ranked_by) for name in {each.strategy for each in within}}
         peaks = {name: _by_round(within, name, "peak_memory") for name in times}
         in_case = [
             _row(
@@ -136,7 +134,7 @@ def _row(
     first = records[0]
     good = [record for record in records if record.status == "ok"]
     order = [record.metrics.order_quality for record in good if record.metrics.order_quality]
-    peaks = records if not good else good  # a strategy that was ended still shows how far it came
+    peaks = good or records  # a strategy that was ended still shows how far it came
     return Row(
         question=first.question,
         strategy=first.strategy,

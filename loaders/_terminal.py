@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
@@ -20,7 +21,7 @@ from loaders._words import amount, case_in_words, duration, estimated, machine_i
 T = TypeVar("T")
 
 _errors = Console(stderr=True)
-_output = Console()
+_output = Console(width=None if sys.stdout.isatty() else 160)
 
 
 def track_pictures(pictures: Iterable[T], count: int) -> Iterable[T]:
@@ -64,10 +65,16 @@ def progress(question: str, total: int) -> Iterator[Bar]:
 
 def show_comparison(comparison: Comparison) -> None:
     """Print a comparison as a table for each case."""
-    cases = [case for index, row in enumerate(comparison.rows) if (case := row.case) not in [r.case for r in comparison.rows[:index]]]
+    cases = [
+        case
+        for index, row in enumerate(comparison.rows)
+        if (case := row.case) not in [r.case for r in comparison.rows[:index]]
+    ]
     for case in cases:
         table = Table(
-            title=" ".join(filter(None, [comparison.question, case_in_words(case)])), box=box.SIMPLE, title_justify="left"
+            title=" ".join(filter(None, [comparison.question, case_in_words(case)])),
+            box=box.SIMPLE,
+            title_justify="left",
         )
         for heading in ("strategy", "time", "against baseline", "peak memory", "retained", "samples", "status"):
             table.add_column(heading, justify="left" if heading in ("strategy", "status") else "right", overflow="fold")
@@ -116,5 +123,3 @@ def show_trial(record: Record) -> None:
     _output.print(table)
     _output.print(machine_in_words(record.environment), markup=False, highlight=False, soft_wrap=True)
     _output.print("one sample: for an interval, run `compare`", markup=False, highlight=False)
-
-

@@ -29,25 +29,16 @@ def _digits(value: float) -> str:
     return f"{value:.0f}" if size >= 99.95 else f"{value:.1f}" if size >= 9.995 else f"{value:.2f}"
 
 
-def interval(estimate: Estimate | None, unit: Callable[[float], str]) -> str:
-    """Return the 95 % interval, or say that there is one sample only."""
-    if estimate is None:
-        return ""
-    if estimate.low is None or estimate.high is None:
-        return "single sample"
-    return f"{unit(estimate.low)} to {unit(estimate.high)}"
-
-
 def estimated(estimate: Estimate | None, unit: Callable[[float], str]) -> str:
-    """Return the value, and how far its interval reaches: ``83.4 ms ± 2 %``."""
+    """Return the value and its 95 % interval: ``83.4 ms (81.0 to 85.9)``; a single sample says so."""
     if estimate is None:
         return ABSENT
     if estimate.low is None or estimate.high is None:
-        return f"{unit(estimate.value)} (single)"
-    half = (estimate.high - estimate.low) / 2
-    if unit is amount:
-        return f"{unit(estimate.value)} ± {half / 2**20:.{0 if half >= 10 * 2**20 else 1}f}"
-    return f"{unit(estimate.value)} ± {100 * half / estimate.value:.0f} %" if estimate.value else unit(0.0)
+        return f"{unit(estimate.value)} (single sample)"
+    low, high = unit(estimate.low), unit(estimate.high)
+    if low.split()[-1] == high.split()[-1] == unit(estimate.value).split()[-1]:
+        low, high = low.split()[0], high.split()[0]
+    return f"{unit(estimate.value)} ({low} to {high})"
 
 
 def factor(value: float) -> str:

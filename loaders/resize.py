@@ -181,9 +181,7 @@ def skimage_local_mean(job: Job[Photographs]) -> Iterable[Batch]:
     shape = (job.inputs.height, job.inputs.width)
     return _each(
         job,
-        lambda image: (
-            resize_local_mean(image, shape, preserve_range=True, channel_axis=-1).round().astype(np.uint8)
-        ),
+        lambda image: resize_local_mean(image, shape, preserve_range=True, channel_axis=-1).round().astype(np.uint8),
     )
 
 
@@ -196,9 +194,7 @@ def pillow_bilinear(job: Job[Photographs]) -> Iterable[Batch]:
     size = (job.inputs.width, job.inputs.height)
     return _each(
         job,
-        lambda image: np.asarray(
-            Image.fromarray(image).resize(size, Image.Resampling.BILINEAR, reducing_gap=2.0)
-        ),
+        lambda image: np.asarray(Image.fromarray(image).resize(size, Image.Resampling.BILINEAR, reducing_gap=2.0)),
     )
 
 
@@ -229,9 +225,7 @@ def skimage_linear_float(job: Job[Photographs]) -> Iterable[Batch]:
     shape = (job.inputs.height, job.inputs.width)
     return _each(
         job,
-        lambda image: resize(
-            image.astype(np.float32), shape, mode="edge", preserve_range=True, anti_aliasing=False
-        ),
+        lambda image: resize(image.astype(np.float32), shape, mode="edge", preserve_range=True, anti_aliasing=False),
     )
 
 
@@ -253,9 +247,7 @@ def skimage_antialiased_float(job: Job[Photographs]) -> Iterable[Batch]:
     shape = (job.inputs.height, job.inputs.width)
     return _each(
         job,
-        lambda image: resize(
-            image.astype(np.float32), shape, mode="edge", preserve_range=True, anti_aliasing=True
-        ),
+        lambda image: resize(image.astype(np.float32), shape, mode="edge", preserve_range=True, anti_aliasing=True),
     )
 
 

@@ -104,9 +104,7 @@ def photographs(count: int, seed: int) -> Iterator[Picture]:
         crop = _crop(original, crop_width, crop_width * 3 // 4, random)
         if random.random() < 0.5:
             crop = crop[:, ::-1]
-        resized = cv2.resize(
-            np.ascontiguousarray(crop), (IMAGE_WIDTH, IMAGE_HEIGHT), interpolation=cv2.INTER_AREA
-        )
+        resized = cv2.resize(np.ascontiguousarray(crop), (IMAGE_WIDTH, IMAGE_HEIGHT), interpolation=cv2.INTER_AREA)
         yield Picture(label, encode(np.asarray(resized, np.uint8)), IMAGE_WIDTH, IMAGE_HEIGHT)
 
 
@@ -119,9 +117,7 @@ def sharp_crops(count: int, width: int, height: int, seed: int) -> list[NDArray[
     return [_crop(large[index % len(large)], width, height, random) for index in range(count)]
 
 
-def _crop(
-    picture: NDArray[np.uint8], width: int, height: int, random: np.random.Generator
-) -> NDArray[np.uint8]:
+def _crop(picture: NDArray[np.uint8], width: int, height: int, random: np.random.Generator) -> NDArray[np.uint8]:
     left = int(random.integers(0, picture.shape[1] - width + 1))
     top = int(random.integers(0, picture.shape[0] - height + 1))
     return picture[top : top + height, left : left + width]
@@ -172,6 +168,7 @@ def read(file: Found) -> Picture | LeftOut:
     """Read one file of the user's: RGB and greyscale JPEG stay as they are, the rest becomes RGB JPEG."""
     import numpy as np
     from PIL import Image as Pillow
+    from PIL import UnidentifiedImageError
 
     name = f"{file.label}/{file.path.name}"
     try:
@@ -196,7 +193,7 @@ def read(file: Found) -> Picture | LeftOut:
                         converted += " with alpha"
                     rgb = np.asarray(image.convert("RGB"))
                 return Picture(file.label, encode(np.ascontiguousarray(rgb)), width, height, converted)
-    except Pillow.UnidentifiedImageError:
+    except UnidentifiedImageError:
         return LeftOut(name, "not a JPEG or PNG image, whatever its name says")
     except Pillow.DecompressionBombError as error:
         return LeftOut(name, str(error))

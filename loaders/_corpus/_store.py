@@ -107,9 +107,7 @@ def _key(size: str, found: list[_sources.Found]) -> str:
     """Digest everything that decides a corpus's bytes: the choice, the files, the encoders' versions."""
     import importlib.metadata
 
-    versions = [
-        importlib.metadata.version(package) for package in ("numpy", "opencv-python", "pillow", "scikit-image")
-    ]
+    versions = [importlib.metadata.version(package) for package in ("numpy", "opencv-python", "pillow", "scikit-image")]
     decides = [str(FORMAT), str(SEED), repr(SIZES[size].images), repr(SIZES[size].photographs)]
     decides += versions + [file.identity for file in found]
     return hashlib.blake2b("\n".join(decides).encode(errors="surrogateescape"), digest_size=8).hexdigest()
@@ -134,9 +132,7 @@ def _verified(root: Path, say: Say) -> Corpus | None:
     return None
 
 
-def _build(
-    root: Path, key: str, size: str, found: list[_sources.Found], progress: Progress
-) -> Corpus:
+def _build(root: Path, key: str, size: str, found: list[_sources.Found], progress: Progress) -> Corpus:
     """Write a corpus next to its place, then move it there in one rename."""
     with _writing(root):
         root.parent.mkdir(parents=True, exist_ok=True)
@@ -160,12 +156,12 @@ def _build(
     return load_corpus(root)
 
 
-def _write(
-    root: Path, key: str, size: str, pictures: Iterable[_sources.Picture | LeftOut], *, own: bool
-) -> Manifest:
+def _write(root: Path, key: str, size: str, pictures: Iterable[_sources.Picture | LeftOut], *, own: bool) -> Manifest:
     import numpy as np
 
-    kept, left_out, labels = [], [], set()
+    kept: list[tuple[str, str, int, int]] = []
+    left_out: list[LeftOut] = []
+    labels: set[str] = set()
     converted: Counter[str] = Counter()
     (root / "images").mkdir()
     for picture in pictures:

@@ -18,9 +18,7 @@ TRACE_POINTS = 400
 class Tracer:
     """Reads memory between batches, as often as costs 0.5 % of the time at most."""
 
-    def __init__(
-        self, read: Callable[[], tuple[int, int]], clock: Callable[[], float] = time.perf_counter
-    ) -> None:
+    def __init__(self, read: Callable[[], tuple[int, int]], clock: Callable[[], float] = time.perf_counter) -> None:
         self.points: list[tuple[int, float, int, int]] = []
         self._read = read
         self._clock = clock

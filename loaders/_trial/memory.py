@@ -100,7 +100,7 @@ def _status(field: str) -> int:
 
 
 class _Mallinfo2(ctypes.Structure):
-    _fields_ = [  # noqa: RUF012 - ctypes' own idiom
+    _fields_ = [
         (name, ctypes.c_size_t)
         for name in (
             *("arena", "ordblks", "smblks", "hblks", "hblkhd"),

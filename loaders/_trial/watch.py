@@ -18,7 +18,7 @@ import psutil
 
 from loaders._corpus import Corpus
 from loaders._trial import machine, memory
-from loaders._trial.record import Environment, Metrics, Outcome, Progress, Record, Trial
+from loaders._trial.record import Environment, Outcome, Progress, Record, Trial
 
 WATCH_INTERVAL = 0.02
 """Seconds between two looks at a trial's memory. One look at one process takes about 20 microseconds."""
@@ -63,9 +63,7 @@ def run_trial(trial: Trial, corpus: Corpus, *, run: str = "", round: int = 0) ->
         status=outcome.status,
         message=outcome.message,
         metrics=metrics,
-        environment=msgspec.structs.replace(
-            environment, machine=machine.machine_name(), commit=machine.commit()
-        ),
+        environment=msgspec.structs.replace(environment, machine=machine.machine_name(), commit=machine.commit()),
         case=trial.case,
         size=corpus.manifest.size,
         data=f"{corpus.manifest.origin}, {len(corpus.manifest.images)} images, {corpus.manifest.key}",

@@ -1,0 +1,149 @@
+"""What every question's benchmarks have in common; each asv attribute is explained here, once.
+
+asv discovers public, concrete classes, so these two are abstract. asv keys a ``setup_cache`` by file and line and
+shares an inherited one among all subclasses, hence each question defines its own.
+
+* ``version`` is set by hand and changes only when *what is measured* changes, with a line in the change log.
+  Otherwise asv would drop the history of a benchmark whenever its code is touched.
+* Every sample of a comparison is a trial in a process of its own, so asv may treat them as independent.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, cast
+
+from loaders import _compare, _registry
+from loaders._corpus import open_corpus
+from loaders._trial import Record
+
+Samples = dict[str, Any]
+
+
+def parameters(question: str) -> tuple[list[list[str]], list[str]]:
+    """Return asv's ``params`` and ``param_names``: the strategies, then the question's axes."""
+    axes = _registry.find_question(question).axes
+    return [list(_registry.variants(question)), *map(list, axes.values())], ["strategy", *axes]
+
+
+def corpus_size() -> str:
+    """Return how much is measured: ``LOADERS_SIZE``, by default ``small``."""
+    return os.environ.get("LOADERS_SIZE", "small")
+
+
+def compare(question: str) -> list[Record]:
+    """Run the comparison of a question; the trial log keeps every trial at once."""
+    corpus = open_corpus(corpus_size(), os.environ.get("LOADERS_DATA"), say=print)
+    files = _registry.outside_files()
+    _registry.load_files(files)
+    rounds = int(os.environ.get("LOADERS_ROUNDS", "0")) or None
+    planned = _compare.plan(question, corpus, rounds=rounds, outside=tuple(files))
+    return _compare.run(planned, done=_print, say=print)
+
+
+def _print(record: Record) -> None:
+    """Report a trial as it ends: asv's time-out counts the seconds without output."""
+    print(f"round {record.round}: {record.strategy} {record.status} {record.message}", flush=True)  # noqa: T201
+
+
+class Comparison(ABC):
+    """Hands asv the samples of a comparison run, metric by metric.
+
+    A benchmark returns ``{"samples": ..., "number": 1}``, of which asv makes a median with its interval. A case that
+    was not part of the comparison is skipped; a strategy that went wrong has no samples and shows as failed: its
+    reason is in the trial log and on the comparison page.
+    """
+
+    version = "1"
+    timeout = 3600  # seconds without output (not in all): longer than one trial's own deadline
+    params: ClassVar[list[list[str]]]
+    param_names: ClassVar[list[str]]
+
+    @abstractmethod
+    def setup_cache(self) -> list[Record]:
+        """Run the comparison once; asv hands the result to each method as its first argument."""
+
+    def setup(self, records: list[Record], strategy: str, *values: str) -> None:
+        case = dict(zip(self.param_names[1:], values, strict=True))
+        self.records = [each for each in records if each.strategy == strategy and each.case == case]
+        if not self.records or all(each.status == "skipped" for each in self.records):
+            raise NotImplementedError("not part of this comparison")  # asv's word for "skip", in setup only
+
+    def _samples(self, metric: str) -> Samples | float | None:
+        good = [each for each in self.records if each.status == "ok"]
+        if not good:
+            return None  # asv's word for "failed"
+        values = [getattr(each.metrics, metric) for each in good]
+        present = [float(value) for value in values if value is not None]
+        return {"samples": present, "number": 1} if present else float("nan")  # NaN is "not applicable"
+
+    def track_epoch_time(self, _records: list[Record], *_: str) -> Samples | float | None:
+        return self._samples("epoch_time")
+
+    def track_first_batch_time(self, _records: list[Record], *_: str) -> Samples | float | None:
+        return self._samples("first_batch_time")
+
+    def track_sample_time(self, _records: list[Record], *_: str) -> Samples | float | None:
+        return self._samples("sample_time")
+
+    def track_cpu_time(self, _records: list[Record], *_: str) -> Samples | float | None:
+        return self._samples("cpu_time")
+
+    def track_peak_memory(self, _records: list[Record], *_: str) -> Samples | float | None:
+        return self._samples("peak_memory")
+
+    def track_retained_memory(self, _records: list[Record], *_: str) -> Samples | float | None:
+        return self._samples("retained_memory")
+
+
+for _name, _unit in {
+    "epoch_time": "seconds",
+    "first_batch_time": "seconds",
+    "sample_time": "seconds",
+    "cpu_time": "seconds",
+    "peak_memory": "bytes",
+    "retained_memory": "bytes",
+}.items():
+    cast("Any", getattr(Comparison, f"track_{_name}")).unit = _unit
+
+
+class Drain(ABC):
+    """asv's own idiom over the same registry: a second instrument, and what ``asv profile`` takes.
+
+    It times a whole epoch in asv's process, imports done, and reads asv's own peak memory, which includes imports
+    and inputs. Only the default case is drained.
+    """
+
+    version = "1"
+    timeout = 600  # seconds without output
+    number = 1  # a second epoch in the same process would find memory that the first has left
+    repeat = 1  # per process, likewise
+    rounds = 3  # processes
+    warmup_time = 0  # seconds; the first use is what is measured
+    param_names: ClassVar[list[str]] = ["strategy"]
+    params: ClassVar[list[list[str]]]
+
+    @property
+    @abstractmethod
+    def question(self) -> str:
+        """The question's name."""
+
+    def setup(self, strategy: str) -> None:
+        asked = _registry.find_question(self.question)
+        if strategy not in _registry.variants(self.question):
+            raise NotImplementedError("this commit does not have the strategy")
+        corpus = open_corpus(corpus_size(), say=print)
+        case = asked.default_case
+        self.job = _registry.Job(corpus, asked.prepare(corpus, case, _compare.SEED), case, _compare.SEED)
+        self.build = _registry.find_variant(self.question, strategy).build
+        for module, _ in _registry.imports_of(self.build):
+            __import__(module)
+
+    def time_epoch(self, _strategy: str) -> None:
+        for _ in self.build(self.job):
+            pass
+
+    def peakmem_epoch(self, _strategy: str) -> None:
+        for _ in self.build(self.job):
+            pass

@@ -1,0 +1,55 @@
+"""From results to the comparison page, and into asv's site.
+
+``page`` collects and renders, ``charts`` draws, ``readme`` renews the README's findings. This module is the asv plugin:
+asv loads it because ``asv.conf.json`` names ``.loaders._report``, and calls every ``OutputPublisher`` that it finds.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from asv.console import log
+from asv.publishing import OutputPublisher
+from asv.util import UserError
+
+from loaders._report import page
+
+PAGE = "comparison.html"
+
+ANCHOR = '<li id="nav-li-regressions"><a href="#/regressions">Regressions</a></li>'
+"""The last entry of asv's navigation (0.6.5 and 0.6.6). asv lets no plugin add one, so ours is put behind it."""
+
+
+class ComparisonPage(OutputPublisher):  # type: ignore[misc] # asv ships without types
+    """Writes the comparison page into asv's site and links it in the navigation."""
+
+    name = "comparison"
+    button_label = "Comparison"
+    description = "Every strategy side by side"
+
+    @classmethod
+    def publish(cls, conf: Any, repo: Any, benchmarks: Any, graphs: Any, revisions: Any) -> None:  # noqa: ARG003
+        """Write the page; called by ``asv publish``."""
+        site = Path(conf.html_dir)
+        comparisons = page.collect(Path(conf.results_dir), log.warning)
+        (site / PAGE).write_text(page.render(comparisons, home="index.html"), encoding="utf-8")
+        index = site / "index.html"
+        index.write_text(linked(index.read_text(encoding="utf-8")), encoding="utf-8")
+        log.info(f"the comparison page: {(site / PAGE).absolute().as_uri()}")
+
+
+def linked(index: str) -> str:
+    """Return asv's ``index.html`` with a link to the page in its navigation.
+
+    Raises
+    ------
+    UserError
+        Where the navigation does not look as expected, naming the remedy.
+    """
+    if index.count(ANCHOR) != 1:
+        raise UserError(
+            f"cannot link {PAGE} in asv's navigation: index.html holds the expected entry {index.count(ANCHOR)} times, "
+            f"not once. This asv is newer than the plugin: adapt ANCHOR in loaders/_report/__init__.py"
+        )
+    return index.replace(ANCHOR, f'{ANCHOR}\n\t<li id="nav-li-comparison"><a href="{PAGE}">Comparison</a></li>')

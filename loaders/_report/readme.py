@@ -1,0 +1,101 @@
+"""The README's opening: a table and a picture of the published results, generated, never typed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from loaders import _words
+from loaders._errors import InputError
+from loaders._report import charts, page
+from loaders._rows import Comparison, Row
+
+PUBLISHED = "reference"
+"""The machine whose results are committed."""
+
+BEGIN, END = "<!-- findings: begin (made by `make readme`) -->", "<!-- findings: end -->"
+README, PICTURE = Path("README.md"), Path("docs/selection-memory.svg")
+PICTURED = "selection"
+
+
+def renew(root: Path, *, write: bool) -> list[str]:
+    """Bring the README and its picture up to date; return the names of the files that were not.
+
+    Raises
+    ------
+    InputError
+        Without published results, or for a README that has lost the markers.
+    """
+    published = [each for each in page.collect(root / "results") if each.machine == PUBLISHED and each.size == "full"]
+    if not published:
+        raise InputError(f"no full results of the machine {PUBLISHED!r} under {root / 'results'}")
+    comparisons = published[0].comparisons
+    pictured = next(each for each in comparisons if each.question == PICTURED)
+    made = {README: _with_findings((root / README).read_text("utf-8"), comparisons), PICTURE: _picture(pictured)}
+    stale = []
+    for path, text in made.items():
+        if not (root / path).exists() or (root / path).read_text("utf-8") != text:
+            stale.append(str(path))
+            if write:
+                (root / path).parent.mkdir(exist_ok=True)
+                (root / path).write_text(text, "utf-8")
+    return stale
+
+
+def _with_findings(readme: str, comparisons: Sequence[Comparison]) -> str:
+    before, begin, rest = readme.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise InputError(f"{README} has lost its markers {BEGIN} and {END}")
+    return f"{before}{BEGIN}\n{_findings(comparisons)}\n{END}{after}"
+
+
+def _findings(comparisons: Sequence[Comparison]) -> str:
+    """Return Markdown: of each question's default case the extremes, and where the figures come from."""
+    lines = [
+        "| question | strategy | | time | against the baseline | peak memory |",
+        "|---|---|---|---|---|---|",
+    ]
+    for comparison in comparisons:
+        case, rows = page.by_case(comparison)[0]
+        name = " ".join(filter(None, [comparison.question, _words.case_in_words(case)]))
+        for row, why in _extremes(rows):
+            lines.append(
+                f"| {name} | `{row.strategy}` | {why} | {_words.estimated(row.time, _words.duration)} | "
+                f"{_words.ABSENT if row.is_baseline else _words.times(row.ratio)} | "
+                f"{_words.estimated(row.peak, _words.amount)} |"
+            )
+            name = ""
+    first = comparisons[0]
+    return "\n".join(
+        [
+            f"![Peak memory of every selection strategy]({PICTURE.as_posix()})",
+            "",
+            *lines,
+            "",
+            f"Means of {first.rounds} trials, each in a fresh process, with 95 % intervals; memory above a baseline "
+            f"that is read after imports and inputs. {_words.machine_in_words(first.environment)}.",
+        ]
+    )
+
+
+def _extremes(rows: Sequence[Row]) -> list[tuple[Row, str]]:
+    """Return the baseline and the fastest, slowest, leanest and fattest strategy, with what each is."""
+    good = [row for row in rows if row.time and row.peak]
+    why: dict[str, list[str]] = {}
+    by_time = sorted(good, key=lambda row: row.time.value if row.time else 0.0)
+    by_peak = sorted(good, key=lambda row: row.peak.value if row.peak else 0.0)
+    for row, word in (
+        *((row, "baseline") for row in good if row.is_baseline),
+        *((row, "fastest") for row in by_time[:1]),
+        *((row, "leanest") for row in by_peak[:1]),
+        *((row, "slowest") for row in by_time[-1:]),
+        *((row, "fattest") for row in by_peak[-1:]),
+    ):
+        why.setdefault(row.strategy, []).append(word)
+    return [(row, ", ".join(why[row.strategy])) for row in by_time if row.strategy in why]
+
+
+def _picture(comparison: Comparison) -> str:
+    _, rows = page.by_case(comparison)[0]
+    return charts.memory_chart(rows, background="white") + "\n"
