@@ -62,6 +62,7 @@ def run(trial: Trial, tell: Callable[[Progress], None]) -> Outcome:
     corpus = load_corpus(Path(trial.corpus))
     threads = _import_ahead(variant)
     malloc, peak = memory.Malloc(), memory.peak_instrument()
+    _warm_up(malloc, peak)
     job = _registry.Job(corpus, question.prepare(corpus, trial.case, trial.seed), trial.case, trial.seed)
 
     # What preparing has freed must not be found again by the strategy, or its memory would look free.
@@ -150,6 +151,20 @@ def _import_ahead(variant: _registry.Variant) -> dict[str, int]:
             pass
         threads["TensorFlow"] = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
     return threads
+
+
+def _warm_up(malloc: memory.Malloc, peak: memory.Peak) -> None:
+    """Use every instrument once, so that what it needs itself (about 1 MiB, mostly code) is in the baseline."""
+    import numpy as np
+
+    def read_memory() -> tuple[int, int]:
+        return memory.resident(), malloc.in_use_and_held()[0] if malloc.available else 0
+
+    os.times()
+    peak.reset()
+    drain(lambda: [np.ones((1, 2**21))], Tracer(read_memory))
+    peak.read()
+    gc.collect()
 
 
 def _in_words(error: BaseException) -> str:

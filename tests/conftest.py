@@ -1,0 +1,111 @@
+"""What the tests share. No test writes outside its own temporary directories or needs the network."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loaders import _registry
+from loaders._corpus import Corpus, open_corpus
+from loaders._trial import Record, Trial, run_trial
+
+ROOT = Path(__file__).parents[1]
+
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
+Strategy = Callable[..., Record]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Keep corpora of the tests apart from the user's, and built once."""
+    os.environ["LOADERS_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+    for name in ("LOADERS_DATA", "LOADERS_WITH", "LOADERS_SIZE", "LOADERS_ROUNDS"):
+        os.environ.pop(name, None)
+
+
+@pytest.fixture(scope="session")
+def corpus(_cache: None) -> Corpus:
+    """The tiny corpus of photographs."""
+    return open_corpus("tiny")
+
+
+@pytest.fixture(autouse=True)
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A results directory of the test's own."""
+    monkeypatch.setenv("LOADERS_RESULTS", str(tmp_path / "results"))
+    monkeypatch.setenv("LOADERS_MACHINE", "tested")
+    return tmp_path / "results"
+
+
+@pytest.fixture
+def forget() -> Any:
+    """Forget the strategies that a test registers."""
+    before = {question: dict(strategies) for question, strategies in _registry._variants.items()}
+    yield
+    _registry._variants.clear()
+    _registry._variants.update(before)
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> Command:
+    """Run ``python -m loaders`` in a directory of the test's own."""
+
+    def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "loaders", *arguments],
+            cwd=tmp_path,
+            env={**os.environ, **variables},
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+
+    return run
+
+
+@pytest.fixture
+def strategy(tmp_path: Path, corpus: Corpus) -> Strategy:
+    """Run the body of a strategy of ``selection`` in a trial of its own.
+
+    The body yields or returns batches; ``right`` is a correct selection that it may return.
+    """
+
+    def run(body: str, *, deadline: float = 60.0, memory_limit: int | None = None) -> Record:
+        file = tmp_path / "planted.py"
+        indented = "\n".join(f"    {line}" for line in body.strip().splitlines())
+        file.write_text(
+            "from loaders import Skip, variant\n"
+            '@variant(question="selection")\n'
+            "def planted(job):\n"
+            '    """Planted by a test."""\n'
+            "    import ctypes, os, subprocess, sys, time\n"
+            "    import numpy as np\n"
+            "    right = [job.inputs.images[: job.inputs.draws]]\n"
+            f"{indented}\n"
+        )
+        trial = Trial(
+            question="selection",
+            strategy="planted",
+            case={"images": "500"},
+            corpus=str(corpus.root),
+            seed=1,
+            outside=[str(file)],
+            deadline=deadline,
+            memory_limit=memory_limit,
+        )
+        return run_trial(trial, corpus)
+
+    return run
+
+
+def one_document(text: str) -> Any:
+    """Return the JSON document that standard output must be, and nothing else."""
+    return json.loads(text)

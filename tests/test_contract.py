@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loaders import _contract, _registry
+from loaders._contract import check_drawn_from, digest, order_quality, psnr, samples
+from loaders._corpus import Corpus
+from loaders._errors import WrongOutputError
+from loaders._registry import Job
+
+EVERY = [
+    (name, strategy, case)
+    for name, question in _registry.questions().items()
+    for strategy in _registry.variants(name)
+    for case in (question.cases if name == "resize" else [question.default_case])
+]
+
+
+@pytest.mark.parametrize(("question", "strategy", "case"), EVERY, ids=lambda each: str(each))
+def test_every_strategy_delivers_what_its_question_asks_for(
+    corpus: Corpus, question: str, strategy: str, case: dict[str, str]
+) -> None:
+    asked, variant = _registry.find_question(question), _registry.find_variant(question, strategy)
+    job = Job(corpus, asked.prepare(corpus, case, 7), case, 7)
+    asked.check(job, variant, variant.build(job))
+
+
+@pytest.mark.parametrize("strategy", _registry.variants("selection"))
+def test_every_selection_draws_anew_for_another_seed_and_alike_for_the_same(corpus: Corpus, strategy: str) -> None:
+    asked, variant = _registry.find_question("selection"), _registry.find_variant("selection", strategy)
+    case = asked.default_case
+    inputs = asked.prepare(corpus, case, 0)
+
+    def draw(seed: int) -> list[int]:
+        batches = variant.build(Job(corpus, inputs, case, seed))
+        return check_drawn_from([(image,) for image in inputs.images], inputs.draws, batches)
+
+    first, other = draw(1), draw(2)
+    assert draw(1) == first
+    assert set(first) != set(other)
+    # Not the first hundred, nor any other corner: the mean place of 100 out of 500 has a deviation of 13.
+    assert all(180 < np.mean(each) < 320 for each in (first, other))
+
+
+UNIVERSE = [(np.full((2, 2), value, np.uint8), value) for value in range(6)]
+
+
+def _batches(order: list[int], size: int = 4) -> list[Any]:
+    chosen = [UNIVERSE[place] for place in order]
+    return [
+        (np.stack([image for image, _ in part]), np.array([label for _, label in part]))
+        for part in (chosen[start : start + size] for start in range(0, len(chosen), size))
+    ]
+
+
+@given(st.permutations(range(6)), st.integers(1, 6))
+def test_any_order_and_batch_size_passes_and_is_reported(order: list[int], size: int) -> None:
+    assert check_drawn_from(UNIVERSE, 6, _batches(order, size)) == order
+
+
+@given(st.lists(st.integers(0, 5), max_size=9))
+def test_only_a_permutation_passes(order: list[int]) -> None:
+    if sorted(order) == list(range(6)):
+        return
+    with pytest.raises(WrongOutputError):
+        check_drawn_from(UNIVERSE, 6, _batches(order))
+
+
+def test_a_sample_that_exists_twice_may_be_delivered_twice() -> None:
+    twice = [UNIVERSE[0], UNIVERSE[1], UNIVERSE[0]]
+    assert check_drawn_from(twice, 3, _batches([1, 0, 0])) == [1, 0, 2]
+
+
+@pytest.mark.parametrize(
+    ("batch", "message"),
+    [
+        ((np.full((1, 2, 2), 9, np.uint8), np.array([0])), "with other values"),
+        ((np.zeros((1, 2, 2), np.float32), np.array([0])), r"got float32\[2, 2\].* expected uint8\[2, 2\]"),
+        ((np.zeros((1, 3, 2), np.uint8), np.array([0])), r"got uint8\[3, 2\]"),
+        ((np.zeros((1, 2, 2), np.uint8), np.array([1])), "not one of"),
+        ((np.zeros((2, 2, 2), np.uint8), np.array([0])), "different lengths"),
+        ((np.zeros((2, 2, 2), np.uint8), np.array([0, 0])), "more often than it exists"),
+    ],
+)
+def test_a_wrong_sample_is_named(batch: Any, message: str) -> None:
+    with pytest.raises(WrongOutputError, match=message):
+        check_drawn_from(UNIVERSE, 6, [batch])
+
+
+def test_missing_samples_are_counted() -> None:
+    with pytest.raises(WrongOutputError, match="delivered 4 samples instead of 6"):
+        check_drawn_from(UNIVERSE, 6, _batches([0, 1, 2, 3]))
+
+
+def test_lists_arrays_and_bytes_are_samples() -> None:
+    assert [each[0] for each in samples([b"a", b"b"])] == [b"a", b"b"]
+    nested = list(samples([[[1.0, 2.0]], [[3.0, 4.0]]]))
+    assert digest(nested[1]) == digest((np.array([[3.0, 4.0]]),))
+
+
+def test_an_integer_label_may_be_of_any_width_but_pixels_may_not() -> None:
+    assert digest((np.int64(3),)) == digest((3,)) == digest((np.int32(3),))
+    assert digest((np.zeros(2, np.uint8),)) != digest((np.zeros(2, np.int16),))
+
+
+def test_psnr_of_known_errors() -> None:
+    black = np.zeros((4, 4), np.uint8)
+    assert psnr(black, black) == 99.0
+    assert psnr(black + 255, black) == pytest.approx(0.0)
+    assert psnr(black + 1, black) == pytest.approx(48.13, abs=0.01)
+
+
+def test_order_quality_of_known_orders() -> None:
+    labels, shards = [0] * 50 + [1] * 50, [place // 25 for place in range(100)]
+    in_order = order_quality(range(100), labels, shards)
+    assert (in_order.displacement, in_order.label_run_length) == (0.0, 50.0)
+    assert in_order.same_shard_neighbours == pytest.approx(96 / 99)
+    reversed_ = order_quality(range(99, -1, -1), labels, shards)
+    assert reversed_.displacement == pytest.approx(0.5)
+    shuffled = list(range(100))
+    random.Random(3).shuffle(shuffled)
+    mixed = order_quality(shuffled, labels, shards)
+    assert mixed.displacement == pytest.approx(1 / 3, abs=0.08)
+    assert mixed.label_run_length < 3
+    assert mixed.same_shard_neighbours == pytest.approx(0.25, abs=0.12)
+    assert order_quality([], [], []) == _contract.OrderQuality(0.0, 0.0, 0.0)

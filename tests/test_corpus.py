@@ -1,0 +1,253 @@
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from loaders._corpus import Corpus, cache_root, open_corpus
+from loaders._errors import InputError
+
+
+def _tree(folder: Path) -> dict[str, tuple[int, int]]:
+    return {
+        str(path.relative_to(folder)): (path.stat().st_size, path.stat().st_mtime_ns) for path in folder.rglob("*")
+    }
+
+
+@pytest.fixture
+def odd(tmp_path: Path) -> Path:
+    """A folder of the pictures that people really have."""
+    folder = tmp_path / "images"
+    random = np.random.default_rng(0)
+    colour = random.integers(0, 255, (40, 60, 3), np.uint8)
+
+    def save(name: str, image: Image.Image, **options: object) -> None:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        image.save(path, **options)
+
+    save("cat/rgb.jpg", Image.fromarray(colour))
+    save("cat/grey.JPEG", Image.fromarray(colour[..., 0]))
+    save("cat/cmyk.jpg", Image.fromarray(colour).convert("CMYK"))
+    save("dog/alpha.png", Image.fromarray(colour).convert("RGBA"))
+    save("dog/grey alpha.png", Image.fromarray(colour[..., 0]).convert("LA"))
+    save("dog/palette.png", Image.fromarray(colour).convert("P"))
+    save("dog/sixteen.png", Image.fromarray(random.integers(0, 65535, (50, 50)).astype(np.uint16)))
+    save("dog/one bit.png", Image.fromarray(colour[..., 0] > 128))
+    save("dog/tiny.png", Image.fromarray(colour[:1, :1]))
+    save("large [1].jpg", Image.fromarray(np.repeat(np.repeat(colour, 30, 0), 30, 1)))
+    (folder / "cat" / "notes.txt").write_text("not an image")
+    (folder / "cat" / ".hidden.jpg").write_bytes(b"")
+    return folder
+
+
+def test_photographs_are_the_same_bytes_each_time(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOADERS_CACHE", str(tmp_path))
+    again = open_corpus("tiny")
+    assert again.root != corpus.root
+    assert again.manifest == corpus.manifest
+
+
+def test_a_corpus_is_reused(corpus: Corpus) -> None:
+    before = _tree(corpus.root)
+    said: list[str] = []
+    assert open_corpus("tiny", say=said.append).root == corpus.root
+    assert (_tree(corpus.root), said) == (before, [])
+
+
+def test_photographs_have_the_size_of_photographs(corpus: Corpus) -> None:
+    sizes = [Path(path).stat().st_size for path in corpus.image_paths]
+    assert 30_000 < np.mean(sizes) < 80_000
+    assert {(image.width, image.height) for image in corpus.manifest.images} == {(500, 375)}
+    assert len(corpus.labels) == 9
+    assert corpus.image_labels == sorted(corpus.image_labels)
+    assert corpus.photographs().shape == (2, 480, 640, 3)
+    assert corpus.patches().shape == (2000, 32, 32, 3)
+
+
+def test_records_are_where_the_index_says(corpus: Corpus) -> None:
+    import tensorflow as tf
+
+    read = [bytes(record.numpy()) for record in tf.data.TFRecordDataset(corpus.shard_paths)]
+    located = []
+    for path, shard in zip(corpus.shard_paths, corpus.shards, strict=True):
+        data = Path(path).read_bytes()
+        located += [data[at : at + length] for at, length in zip(shard.offsets, shard.lengths, strict=True)]
+    assert located == read
+    first = tf.train.Example.FromString(read[0]).features.feature
+    assert first["image"].bytes_list.value[0] == Path(corpus.image_paths[0]).read_bytes()
+    assert first["label"].int64_list.value[0] == corpus.image_labels[0]
+
+
+def test_odd_images_become_a_corpus_and_the_folder_stays_untouched(odd: Path) -> None:
+    before = _tree(odd)
+    said: list[str] = []
+    found = open_corpus("tiny", odd, say=said.append)
+    assert _tree(odd) == before
+    assert len(found.image_paths) == 10
+    assert found.labels == ["cat", "dog", "unlabelled"]
+    assert found.manifest.left_out == []
+    assert found.manifest.converted == {
+        "CMYK JPEG": 1,
+        "PNG": 3,
+        "PNG with alpha": 2,
+        "16-bit PNG": 1,
+    }
+    assert any("1 x CMYK JPEG converted" in line for line in said)
+    assert str(odd) not in (found.root / "manifest.json").read_text()
+    as_it_was = {Path(path).read_bytes() for path in found.image_paths}
+    assert (odd / "cat" / "rgb.jpg").read_bytes() in as_it_was
+    assert (odd / "cat" / "grey.JPEG").read_bytes() in as_it_was
+
+
+def test_sixteen_bits_keep_their_brightness(tmp_path: Path) -> None:
+    Image.fromarray(np.full((40, 40), 40_000, np.uint16)).save(tmp_path / "a.png")
+    found = open_corpus("tiny", tmp_path)
+    with Image.open(found.image_paths[0]) as image:
+        assert image.mode == "RGB"
+        assert np.asarray(image).mean() == pytest.approx(40_000 / 256, abs=2)
+
+
+def test_unreadable_files_are_named_counted_and_left_out(odd: Path) -> None:
+    whole = (odd / "cat" / "rgb.jpg").read_bytes()
+    (odd / "cat" / "cut.jpg").write_bytes(whole[: len(whole) // 2])
+    (odd / "cat" / "empty.png").write_bytes(b"")
+    (odd / "cat" / "lies.jpg").write_text("this is text")
+    (odd / "cat" / "gone.jpg").symlink_to(odd / "nowhere.jpg")
+    said: list[str] = []
+    found = open_corpus("tiny", odd, say=said.append)
+    assert len(found.image_paths) == 10
+    reasons = {each.path: each.reason for each in found.manifest.left_out}
+    assert reasons.keys() == {"cat/cut.jpg", "cat/empty.png", "cat/lies.jpg", "cat/gone.jpg"}
+    assert "truncated" in reasons["cat/cut.jpg"]
+    assert "0 bytes" in reasons["cat/empty.png"]
+    assert "not a JPEG or PNG" in reasons["cat/lies.jpg"]
+    assert "No such file" in reasons["cat/gone.jpg"]
+    assert any("4 of 14 files could not be read" in line for line in said)
+    # Said again when the corpus is reused, and an error for those who want it.
+    again: list[str] = []
+    open_corpus("tiny", odd, say=again.append)
+    assert any("left out cat/cut.jpg" in line for line in again)
+    with pytest.raises(InputError, match=r"4 of 14 files.*--strict"):
+        open_corpus("tiny", odd, strict=True)
+
+
+def test_a_changed_folder_is_another_corpus(odd: Path) -> None:
+    first = open_corpus("tiny", odd)
+    (odd / "cat" / "rgb.jpg").unlink()
+    second = open_corpus("tiny", odd)
+    assert first.root != second.root
+    assert len(second.image_paths) == 9
+
+
+def test_a_large_folder_is_thinned_evenly(tmp_path: Path) -> None:
+    for label in ("a", "b"):
+        (tmp_path / label).mkdir()
+        for index in range(40):
+            Image.new("RGB", (33, 33), (index, 0, 0)).save(tmp_path / label / f"{index}.png")
+    found = open_corpus("tiny", tmp_path)
+    assert len(found.image_paths) == 48
+    assert found.image_labels.count(0) == found.image_labels.count(1) == 24
+
+
+@pytest.mark.parametrize("kind", ["missing", "file", "empty", "texts", "all bad"])
+def test_a_folder_without_images_is_a_clear_error(tmp_path: Path, kind: str) -> None:
+    folder = tmp_path / "images"
+    expected = {
+        "missing": "no such folder",
+        "file": "not a folder",
+        "empty": "no JPEG or PNG file; it is empty",
+        "texts": r"it holds 3 other files, such as 0\.txt",
+        "all bad": r"none of the 2 .* can be read; the first: unlabelled/0\.jpg: not a JPEG",
+    }[kind]
+    if kind == "file":
+        folder.write_text("x")
+    elif kind != "missing":
+        folder.mkdir()
+    if kind == "texts":
+        for index in range(3):
+            (folder / f"{index}.txt").write_text("x")
+    if kind == "all bad":
+        for index in range(2):
+            (folder / f"{index}.jpg").write_text("x")
+    with pytest.raises(InputError, match=expected):
+        open_corpus("tiny", folder)
+    assert list(cache_root().glob("building-*")) == []
+
+
+@pytest.mark.parametrize("damage", ["flip", "delete", "manifest", "empty"])
+def test_a_damaged_corpus_is_built_again_and_said_so(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
+    monkeypatch.setenv("LOADERS_CACHE", str(tmp_path))
+    root = tmp_path / corpus.root.name
+    shutil.copytree(corpus.root, root)
+    if damage == "flip":
+        shard = root / "encoded-00002-of-00005.tfrecord"
+        data = bytearray(shard.read_bytes())
+        data[1000] ^= 1
+        shard.write_bytes(data)
+    elif damage == "delete":
+        (root / "images" / "00003.jpg").unlink()
+    elif damage == "manifest":
+        (root / "manifest.json").write_text('{"key": "cut o')
+    else:
+        shutil.rmtree(root)
+        root.mkdir()
+    said: list[str] = []
+    again = open_corpus("tiny", say=said.append)
+    assert again.manifest == corpus.manifest
+    assert len(said) == 1
+    assert "damaged" in said[0]
+    assert "building it again" in said[0]
+
+
+def test_a_cache_that_cannot_be_written_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("in the way")  # a read-only directory does not stop root, which CI may be
+    monkeypatch.setenv("LOADERS_CACHE", str(blocked / "cache"))
+    with pytest.raises(InputError, match=r"cannot write the corpus into .*LOADERS_CACHE"):
+        open_corpus("tiny")
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="needs root to mount a full disk")
+def test_a_full_cache_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(tmp_path)], check=False, capture_output=True
+    )
+    if mounted.returncode:
+        pytest.skip("mounting is not allowed here")
+    try:
+        monkeypatch.setenv("LOADERS_CACHE", str(tmp_path))
+        with pytest.raises(InputError, match=r"cannot write.*(No space|free space)"):
+            open_corpus("tiny")
+        assert list(tmp_path.iterdir()) == []
+    finally:
+        subprocess.run(["umount", str(tmp_path)], check=True)
+
+
+def test_a_builder_that_was_killed_leaves_nothing_in_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOADERS_CACHE", str(tmp_path))
+    builder = subprocess.Popen(
+        [sys.executable, "-c", "from loaders._corpus import open_corpus; open_corpus('small')"],
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob("building-*/images/*.jpg")):
+        assert time.monotonic() < deadline, "the builder did not begin"
+        time.sleep(0.01)
+    builder.send_signal(signal.SIGKILL)
+    builder.wait()
+    assert len(list(tmp_path.iterdir())) == 1
+    built = open_corpus("tiny")
+    assert [path.name for path in tmp_path.iterdir()] == [built.root.name]

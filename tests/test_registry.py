@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loaders import _registry, variant
+from loaders._errors import InputError
+from loaders._registry import imports_of
+from tests.conftest import ROOT
+
+REQUIRED = {
+    "selection": {"list_to_list", "numpy_to_numpy", "numpy_to_list", "mixed_tolist", "mixed_copy"},
+    "resize": {
+        "skimage_resize_astype",
+        "skimage_resize_ubyte",
+        "skimage_rescale_ubyte",
+        "opencv_linear",
+        "opencv_area",
+    },
+    "read_order": {"range_indexed", "sequential", "parallel_reads", "interleave"},
+}
+"""Ids are permanent: results, write-ups and links know them."""
+
+
+@pytest.mark.parametrize("question", sorted(REQUIRED))
+def test_published_ids_are_there(question: str) -> None:
+    assert REQUIRED[question] <= set(_registry.variants(question))
+
+
+@pytest.mark.parametrize("question", sorted(_registry.questions()))
+def test_each_question_has_one_baseline_and_explains_itself(question: str) -> None:
+    asked = _registry.find_question(question)
+    strategies = _registry.variants(question).values()
+    assert sum(each.baseline for each in strategies) == 1
+    assert asked.title
+    for heading in ("*Asked.*", "*Held fixed.*", "*Not measured.*", "*Invisible when*"):
+        assert heading in asked.doc, f"loaders/{question}.py does not say what is {heading}"
+
+
+@pytest.mark.parametrize("question", sorted(_registry.questions()))
+def test_labels_are_unique_and_matches_exist(question: str) -> None:
+    strategies = _registry.variants(question)
+    labels = [each.label for each in strategies.values()]
+    assert len(set(labels)) == len(labels)
+    for each in strategies.values():
+        assert each.matches is None or each.matches in strategies
+        assert each.tier in _registry.TIERS
+
+
+def test_listing_loads_nothing_heavy() -> None:
+    code = (
+        "import sys; from loaders import _registry\n"
+        "for name in _registry.questions(): _registry.variants(name)\n"
+        "print(*sorted({'tensorflow', 'cv2', 'numpy', 'skimage', 'scipy', 'PIL', 'asv'} & set(sys.modules)))"
+    )
+    listed = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert listed.stdout.strip() == ""
+
+
+@pytest.mark.usefixtures("forget")
+def test_declaring_returns_the_function_and_registers_it() -> None:
+    def planted(job: Any) -> Any:
+        """A label.
+
+        More.
+        """
+        return job
+
+    assert variant(question="selection", tier="same purpose")(planted) is planted
+    found = _registry.find_variant("selection", "planted")
+    assert (found.label, found.tier, found.baseline) == ("A label.", "same purpose", False)
+    assert list(_registry.variants("selection"))[-1] == "planted"
+
+
+@pytest.mark.usefixtures("forget")
+@pytest.mark.parametrize(
+    ("options", "doc", "message"),
+    [
+        ({}, "A label.", "which question"),
+        ({"question": "selection", "tier": "best"}, "A label.", "none of identical"),
+        ({"question": "selection"}, None, "docstring"),
+    ],
+)
+def test_a_bad_declaration_says_what_is_wrong(options: dict[str, Any], doc: str | None, message: str) -> None:
+    def planted(job: Any) -> Any:
+        return job
+
+    planted.__doc__ = doc
+    with pytest.raises(InputError, match=message):
+        variant(**options)(planted)
+
+
+@pytest.mark.usefixtures("forget")
+def test_a_name_can_be_taken_once() -> None:
+    def numpy_to_numpy(job: Any) -> Any:
+        """A label."""
+        return job
+
+    with pytest.raises(InputError, match="already has a strategy named numpy_to_numpy"):
+        variant(question="selection")(numpy_to_numpy)
+
+
+def test_unknown_names_come_with_the_nearest() -> None:
+    with pytest.raises(InputError, match="unknown question 'selektion'; did you mean 'selection'"):
+        _registry.find_question("selektion")
+    with pytest.raises(InputError, match="did you mean 'numpy_to_list'"):
+        _registry.find_variant("selection", "numpy_tolist")
+
+
+@pytest.mark.usefixtures("forget")
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("def broken(:\n", r"fails to import \(line 1\): SyntaxError"),
+        ("x = 1\nimport no_such_module\n", r"fails to import \(line 2\): ModuleNotFoundError"),
+        ("raise SystemExit(3)\n", "fails to import.*SystemExit: 3"),
+        ("x = 1\n", "declares no @variant"),
+        (
+            'from loaders import variant\n@variant(question="selektion")\ndef f(job):\n    "x"\n',
+            "f: unknown question 'selektion'; did you mean 'selection'",
+        ),
+        (
+            'from loaders import variant\n@variant(question="selection", baseline=True)\ndef f(job):\n    "x"\n',
+            "has a baseline already",
+        ),
+    ],
+)
+def test_a_bad_file_of_strategies_says_where_and_why(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(text)
+    with pytest.raises(InputError, match=message) as caught:
+        _registry.load_files([file])
+    assert "mine.py" in str(caught.value)
+
+
+def test_a_missing_file_of_strategies_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"nowhere\.py: no such file"):
+        _registry.load_files([tmp_path / "nowhere.py"])
+
+
+def test_outside_files_join_option_and_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LOADERS_WITH", "b.py:a.py".replace(":", __import__("os").pathsep))
+    assert _registry.outside_files(["a.py"]) == [str(tmp_path / "a.py"), str(tmp_path / "b.py")]
+
+
+def _helper() -> None:
+    from xml import dom  # noqa: F401
+
+
+def _strategy() -> None:
+    import json.decoder  # noqa: F401
+
+    def inner() -> None:
+        from email.message import Message  # noqa: F401
+
+    inner()
+    _helper()
+
+
+def test_imports_are_found_in_nested_functions_and_helpers() -> None:
+    assert dict(imports_of(_strategy)) == {
+        "json.decoder": (),
+        "email.message": ("Message",),
+        "xml": ("dom",),
+    }
+
+
+def test_default_case_comes_first() -> None:
+    asked = _registry.find_question("resize")
+    assert asked.cases[0] == asked.default_case == {"scale": "0.5"}
+    assert len(asked.cases) == 4
+    assert _registry.find_question("read_order").cases == [{}]

@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from loaders._trial.drain import TRACE_POINTS, Tracer, drain, touch
+from loaders._trial.timing import epoch_time, first_batch_time
+
+
+class Clock:
+    """A clock that moves only when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_work_is_charged_wherever_a_strategy_does_it() -> None:
+    clock = Clock()
+
+    def eager() -> list[Any]:
+        clock.now += 2.0  # all work in the call, none in the iteration
+        return [np.zeros(3)]
+
+    def lazy() -> Iterator[Any]:
+        clock.now += 2.0
+        yield np.zeros(3)
+
+    for build in (eager, lazy):
+        timeline, _ = drain(build, clock=clock)
+        assert epoch_time(timeline) == 2.0
+        assert first_batch_time(timeline) == 2.0
+
+
+def test_what_happens_after_the_last_batch_is_charged() -> None:
+    clock = Clock()
+
+    def build() -> Iterator[Any]:
+        yield np.zeros(2)
+        clock.now += 5.0
+
+    timeline, _ = drain(build, clock=clock)
+    assert epoch_time(timeline) == 5.0
+    assert (timeline.samples, len(timeline.asked)) == ([2], 1)
+
+
+def test_a_batch_is_dropped_before_the_next_is_asked_for_unless_it_is_kept() -> None:
+    import weakref
+
+    alive: list[bool] = []
+
+    def build() -> Iterator[Any]:
+        batch = np.zeros(4)
+        reference = weakref.ref(batch)
+        yield batch
+        del batch
+        alive.append(reference() is not None)
+
+    assert drain(build)[1] == []
+    kept = drain(build, keep=True)[1]
+    assert len(kept) == 1
+    assert alive == [False, True]
+
+
+def test_a_failing_strategy_fails_with_its_own_exception() -> None:
+    def build() -> Iterator[Any]:
+        yield np.zeros(1)
+        raise ZeroDivisionError("mine")
+
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        drain(build)
+
+
+def test_touching_counts_samples_of_every_kind_of_batch() -> None:
+    import tensorflow as tf
+
+    assert touch(np.zeros((5, 4096))) == 5
+    assert touch((np.zeros((3, 2)), np.zeros(3))) == 3
+    assert touch([[1.0], [2.0]]) == 2
+    assert touch(tf.zeros((7, 2))) == 7
+    assert touch(np.array([b"a", b"b"], object)) == 2
+    assert touch(np.zeros((6, 6))[:, ::2]) == 6
+
+
+def test_touching_reads_every_page_of_a_lazy_array(tmp_path: Any) -> None:
+    from loaders._trial import memory
+
+    path = tmp_path / "big.npy"
+    np.save(path, np.ones((64, 2**18), np.uint8))  # 16 MiB
+    mapped = np.load(path, mmap_mode="r")
+    before = memory.resident()
+    touch(mapped)
+    assert memory.resident() - before > 15 * 2**20
+
+
+def test_reading_memory_costs_half_a_percent_at_most() -> None:
+    clock = Clock()
+    reads = 0
+
+    def read() -> tuple[int, int]:
+        nonlocal reads
+        reads += 1
+        clock.now += 0.001
+        return 1, 1
+
+    tracer = Tracer(read, clock)
+    start = clock.now
+    for step in range(20_000):
+        clock.now += 0.0005
+        tracer(step, clock.now)
+    assert reads * 0.001 / (clock.now - start) < 0.005
+    assert reads > 10
+
+
+def test_a_long_trace_keeps_an_even_bounded_number_of_points() -> None:
+    tracer = Tracer(lambda: (0, 0), lambda: 0.0)
+    for step in range(1, 100_001):
+        tracer(step, float(step))
+    steps = [point[0] for point in tracer.points]
+    assert TRACE_POINTS / 2 - 1 <= len(steps) <= TRACE_POINTS
+    assert len(set(np.diff(steps))) == 1
+    assert steps[-1] > 99_000

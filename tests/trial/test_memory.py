@@ -1,0 +1,132 @@
+"""The instrument against known truth, each in a process of its own as every trial is."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+
+import psutil
+import pytest
+
+from loaders._trial import memory
+from tests.conftest import Strategy
+
+MIB = 2**20
+
+
+def _off_by(size: int) -> float:
+    """The promise: to within 1 MiB or 1 %."""
+    return max(MIB, 0.01 * size)
+
+
+@pytest.mark.parametrize("mebibytes", [1, 16, 256])
+def test_an_array_of_known_size_is_the_peak_and_is_retained_if_kept(strategy: Strategy, mebibytes: int) -> None:
+    record = strategy(f"sys.path.append(np.ones({mebibytes} * 2**17))\nreturn right")
+    assert record.status == "ok", record.message
+    size = mebibytes * MIB
+    assert record.metrics.peak_memory == pytest.approx(size, abs=_off_by(size))
+    assert record.metrics.retained_memory == pytest.approx(size, abs=_off_by(size))
+
+
+@pytest.mark.parametrize("mebibytes", [16, 256])
+def test_an_array_that_is_freed_is_in_the_peak_and_not_retained(strategy: Strategy, mebibytes: int) -> None:
+    record = strategy(f"a = np.ones({mebibytes} * 2**17)\ndel a\nreturn right")
+    size = mebibytes * MIB
+    assert record.metrics.peak_memory == pytest.approx(size, abs=_off_by(size))
+    assert record.metrics.retained_memory == pytest.approx(0, abs=MIB)
+
+
+def test_a_strategy_that_does_nothing_needs_nothing(strategy: Strategy) -> None:
+    record = strategy("return right")
+    assert record.metrics.peak_memory == pytest.approx(0, abs=MIB)
+    assert record.metrics.retained_memory == pytest.approx(0, abs=MIB)
+    assert record.metrics.epoch_time is not None
+    assert record.metrics.epoch_time < 0.05
+
+
+def test_memory_that_was_never_touched_is_not_counted(strategy: Strategy) -> None:
+    record = strategy("sys.path.append(np.empty(512 * 2**17))\nreturn right")
+    assert record.metrics.peak_memory == pytest.approx(0, abs=2 * MIB)
+
+
+def test_a_second_trial_finds_nothing_of_the_first(strategy: Strategy) -> None:
+    body = "a = np.ones(64 * 2**17)\nreturn right"
+    first, second = strategy(body), strategy(body)
+    assert first.metrics.peak_memory == pytest.approx(64 * MIB, abs=MIB)
+    assert second.metrics.peak_memory == pytest.approx(first.metrics.peak_memory, abs=MIB)
+
+
+@pytest.mark.skipif(not memory.Malloc().available, reason="mallinfo2 is glibc's (2.33 and later)")
+def test_what_malloc_keeps_is_told_from_what_is_in_use(strategy: Strategy) -> None:
+    """Fragmentation: 64 MiB in pieces below the mmap threshold, of which all but the last are freed."""
+    record = strategy(
+        "libc = ctypes.CDLL(None)\n"
+        "libc.malloc.restype = ctypes.c_void_p\n"
+        "pieces = [libc.malloc(65536) for _ in range(1024)]\n"
+        "for each in pieces: ctypes.memset(each, 1, 65536)\n"
+        "for each in pieces[:-1]: libc.free(ctypes.c_void_p(each))\n"
+        "return right"
+    )
+    assert record.metrics.allocator_held == pytest.approx(64 * MIB, abs=2 * MIB)
+    assert record.metrics.retained_memory == pytest.approx(64 * MIB, abs=2 * MIB)
+
+
+def test_a_sleep_of_known_length_is_timed_to_one_percent(strategy: Strategy) -> None:
+    record = strategy("time.sleep(0.5)\nreturn right")
+    assert record.metrics.epoch_time == pytest.approx(0.5, rel=0.01, abs=0.005)
+    assert record.metrics.cpu_time == pytest.approx(0.0, abs=0.1)
+
+
+def test_cpu_time_of_known_length_is_counted_children_included(strategy: Strategy) -> None:
+    spin = "end = time.process_time() + 0.3\nwhile time.process_time() < end: pass\n"
+    alone = strategy(spin + "return right")
+    assert alone.metrics.cpu_time == pytest.approx(0.3, abs=0.06)
+    child = "import time; end = time.process_time() + 0.3\\nwhile time.process_time() < end: pass"
+    with_child = strategy(f'subprocess.run([sys.executable, "-S", "-c", "{child}"], check=True)\nreturn right')
+    assert with_child.metrics.cpu_time is not None
+    assert with_child.metrics.cpu_time > 0.28
+
+
+def test_a_process_tree_of_known_size_is_counted(strategy: Strategy) -> None:
+    """Three children of 64 MiB each beside the strategy's own nothing."""
+    child = "import time; a = bytearray(64 * 2**20); a[::4096] = b'x' * len(a[::4096]); time.sleep(1.5)"
+    record = strategy(
+        f'children = [subprocess.Popen([sys.executable, "-S", "-c", "{child}"]) for _ in range(3)]\n'
+        "for each in children: each.wait()\n"
+        "return right"
+    )
+    assert record.metrics.peak_memory is not None
+    assert record.metrics.peak_memory < 4 * MIB
+    interpreters = 3 * 9 * MIB  # each child's own, shared pages divided
+    assert record.metrics.peak_memory_tree == pytest.approx(3 * 64 * MIB + interpreters, abs=30 * MIB)
+
+
+def test_the_sampler_sees_what_lasts_and_forgets_when_reset() -> None:
+    sampler = memory.SampledPeak()
+    sampler.reset()
+    before = sampler.read()
+    big = bytearray(64 * MIB)
+    big[::4096] = b"x" * len(big[::4096])
+    time.sleep(0.05)
+    del big
+    assert sampler.read() - before == pytest.approx(64 * MIB, abs=4 * MIB)
+    sampler.reset()
+    assert sampler.read() - before < 8 * MIB
+    assert "sampled" in sampler.method
+    assert threading.active_count() >= 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel keeps a peak that can be reset on Linux only")
+def test_the_kernel_keeps_the_peak() -> None:
+    assert isinstance(memory.peak_instrument(), memory.KernelPeak)
+
+
+def test_a_process_that_is_gone_holds_nothing() -> None:
+    process = subprocess.Popen([sys.executable, "-S", "-c", "input()"], stdin=subprocess.PIPE)
+    watched = psutil.Process(process.pid)
+    assert memory.tree_memory(watched, []) > MIB
+    process.communicate(b"\n")
+    assert memory.tree_memory(watched, []) == 0
+    assert memory.tree_memory(watched, [watched]) == 0
