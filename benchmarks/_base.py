@@ -137,7 +137,7 @@ class Drain(ABC):
         case = asked.default_case
         self.job = _registry.Job(corpus, asked.prepare(corpus, case, _compare.SEED), case, _compare.SEED)
         self.build = _registry.find_variant(self.question, strategy).build
-        for module, _ in _registry.imports_of(self.build):
+        for module in _registry.imports_of(self.build):
             __import__(module)
 
     def time_epoch(self, _strategy: str) -> None:

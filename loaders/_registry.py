@@ -302,28 +302,39 @@ def outside_files(given: Iterable[str] = ()) -> list[str]:
     return list(dict.fromkeys(str(Path(file).absolute()) for file in (*given, *from_environment)))
 
 
-def imports_of(function: Callable[..., Any]) -> list[tuple[str, tuple[str, ...]]]:
-    """Return what a strategy imports when it runs: module names, each with the attributes taken from it.
+def imports_of(function: Callable[..., Any]) -> dict[str, set[str]]:
+    """Return what a strategy imports when it runs: module names, each with the attributes that are used of it.
 
-    The trial imports these beforehand, so that import time and memory are in no figure. Helper functions
+    The trial imports these beforehand, so that import time and memory are in no figure; the attributes matter
+    because NumPy, scikit-image and TensorFlow load parts of themselves when they are asked for. Helper functions
     of the same module are followed; a module that is imported by name at run time is not seen.
     """
     import dis
 
-    found: dict[str, list[str]] = {}
+    found: dict[str, set[str]] = {}
+    aliases: dict[str, str] = {}
     seen: set[types.CodeType] = set()
 
     def scan(code: types.CodeType, module_globals: dict[str, Any]) -> None:
         if code in seen:
             return
         seen.add(code)
-        module = ""
+        importing = loaded = ""
         for instruction in dis.get_instructions(code):
-            if instruction.opname == "IMPORT_NAME":
-                module = str(instruction.argval)
-                found.setdefault(module, [])
-            elif instruction.opname == "IMPORT_FROM":
-                found[module].append(str(instruction.argval))
+            name, value = instruction.opname, instruction.argval
+            if name == "IMPORT_NAME":
+                importing = value
+                found.setdefault(importing, set())
+            elif name == "IMPORT_FROM":
+                found[importing].add(value)
+                importing = ""
+            elif name.startswith("STORE_") and importing:
+                aliases[value] = importing
+                importing = ""
+            elif name in ("LOAD_ATTR", "LOAD_METHOD") and loaded in aliases:
+                found[aliases[loaded]].add(value)
+            # Python 3.13 loads two names with one instruction; the attribute is of the second.
+            loaded = value[-1] if isinstance(value, tuple) else value if name.startswith("LOAD_") else ""
         for constant in code.co_consts:
             if isinstance(constant, types.CodeType):
                 scan(constant, module_globals)
@@ -335,7 +346,7 @@ def imports_of(function: Callable[..., Any]) -> list[tuple[str, tuple[str, ...]]
     unwrapped = inspect.unwrap(function)
     if isinstance(unwrapped, types.FunctionType):
         scan(unwrapped.__code__, unwrapped.__globals__)
-    return [(module, tuple(names)) for module, names in found.items()]
+    return found
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:

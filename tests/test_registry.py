@@ -149,24 +149,31 @@ def test_outside_files_join_option_and_environment(tmp_path: Path, monkeypatch: 
 
 
 def _helper() -> None:
-    from xml import dom  # noqa: F401
+    from xml import dom
+
+    assert dom
 
 
-def _strategy() -> None:
-    import json.decoder  # noqa: F401
+def _strategy() -> Any:
+    import json.decoder
 
-    def inner() -> None:
-        from email.message import Message  # noqa: F401
+    import numpy as np
 
-    inner()
+    def inner() -> Any:
+        from email.message import Message
+
+        return Message, np.linalg.norm, json.tool
+
     _helper()
+    return inner, np.random.default_rng
 
 
 def test_imports_are_found_in_nested_functions_and_helpers() -> None:
-    assert dict(imports_of(_strategy)) == {
-        "json.decoder": (),
-        "email.message": ("Message",),
-        "xml": ("dom",),
+    assert imports_of(_strategy) == {
+        "json.decoder": {"tool"},
+        "numpy": {"linalg", "random"},
+        "email.message": {"Message"},
+        "xml": {"dom"},
     }
 
 

@@ -6,6 +6,7 @@ is a file of JSON lines, so that what a strategy prints cannot spoil it.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import importlib
@@ -65,12 +66,14 @@ def run(trial: Trial, tell: Callable[[Progress], None]) -> Outcome:
     _warm_up(malloc, peak)
     job = _registry.Job(corpus, question.prepare(corpus, trial.case, trial.seed), trial.case, trial.seed)
 
+    surroundings = machine.environment(threads=threads, memory_method=peak.method)
+
     # What preparing has freed must not be found again by the strategy, or its memory would look free.
     gc.collect()
     malloc.trim()
     baseline = memory.resident()
     in_use_before, held_before = malloc.in_use_and_held() if malloc.available else (0, 0)
-    tell(Progress(baseline, machine.environment(threads=threads, memory_method=peak.method)))
+    tell(Progress(baseline, surroundings))
 
     def read_memory() -> tuple[int, int]:
         in_use = malloc.in_use_and_held()[0] if malloc.available else 0
@@ -131,13 +134,14 @@ def _import_ahead(variant: _registry.Variant) -> dict[str, int]:
 
     Returns the pinned thread counts.
     """
-    import numpy as np  # noqa: F401 - every strategy meets it; its import is in no figure
+    import numpy as np  # noqa: F401 - every strategy meets it
 
-    for module_name, attributes in _registry.imports_of(variant.build):
+    for module_name, attributes in _registry.imports_of(variant.build).items():
         module = importlib.import_module(module_name)
         for attribute in attributes:
-            if not hasattr(module, attribute):  # scikit-image imports what is behind a name when it is asked for
-                importlib.import_module(f"{module_name}.{attribute}")
+            if not hasattr(module, attribute):
+                with contextlib.suppress(ImportError):  # the strategy itself will fail, with its own words
+                    importlib.import_module(f"{module_name}.{attribute}")
     threads = {"BLAS": 1}
     if "cv2" in sys.modules:
         import cv2
@@ -162,7 +166,7 @@ def _warm_up(malloc: memory.Malloc, peak: memory.Peak) -> None:
 
     os.times()
     peak.reset()
-    drain(lambda: [np.ones((1, 2**21))], Tracer(read_memory))
+    drain(lambda: [np.ones((1, 2**10))], Tracer(read_memory))  # small: freeing a large array would tune malloc
     peak.read()
     gc.collect()
 

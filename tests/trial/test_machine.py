@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import json
+import platform
+from pathlib import Path
+
+import pytest
+
+from loaders._trial import machine
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        ({"version": 1, "bench box": {}}, "bench box"),
+        ({"version": 1, "a": {}, "b": {}}, "local"),
+        ({"version": 1, platform.node(): {}}, "local"),
+        ({}, "local"),
+        ("not JSON", "local"),
+        (None, "local"),
+    ],
+)
+def test_results_are_never_filed_under_the_hosts_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: object, expected: str
+) -> None:
+    monkeypatch.delenv("LOADERS_MACHINE")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    if known is not None:
+        (tmp_path / ".asv-machine.json").write_text(known if isinstance(known, str) else json.dumps(known))
+    assert machine.machine_name() == expected
+
+
+def test_the_users_own_name_wins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOADERS_MACHINE", "mine")
+    assert machine.machine_name() == "mine"
+
+
+def test_the_commit_under_test_is_asvs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASV_COMMIT", "abc123")
+    assert machine.commit() == "abc123"
+
+
+def test_the_environment_names_no_host() -> None:
+    found = machine.environment(threads={}, memory_method="VmHWM")
+    assert found.cores >= 1
+    assert found.memory > 2**28
+    assert found.packages.keys() >= {"tensorflow", "numpy", "opencv-python", "scikit-image"}
+    assert platform.node() not in repr(found)
