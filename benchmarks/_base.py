@@ -23,6 +23,7 @@ Samples = dict[str, Any]
 
 def parameters(question: str) -> tuple[list[list[str]], list[str]]:
     """Return asv's ``params`` and ``param_names``: the strategies, then the question's axes."""
+    _registry.load_files(_registry.outside_files())
     axes = _registry.find_question(question).axes
     return [list(_registry.variants(question)), *map(list, axes.values())], ["strategy", *axes]
 
@@ -36,7 +37,6 @@ def compare(question: str) -> list[Record]:
     """Run the comparison of a question; the trial log keeps every trial at once."""
     corpus = open_corpus(corpus_size(), os.environ.get("LOADERS_DATA"), say=print)
     files = _registry.outside_files()
-    _registry.load_files(files)
     rounds = int(os.environ.get("LOADERS_ROUNDS", "0")) or None
     planned = _compare.plan(question, corpus, rounds=rounds, outside=tuple(files))
     return _compare.run(planned, done=_print, say=print)

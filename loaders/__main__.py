@@ -256,6 +256,7 @@ def report(out: Path) -> None:
     from loaders._report import page
     from loaders._trial import log
 
+    _registry.load_files(_registry.outside_files())
     comparisons = page.collect(log.results_root(), _say)
     if not comparisons:
         raise InputError(f"no finished comparison under {log.results_root()}; run `python -m loaders compare` first")

@@ -151,6 +151,7 @@ class Variant:
 
 
 _variants: dict[str, dict[str, Variant]] = {}
+_loaded_files: set[Path] = set()
 
 
 @overload
@@ -254,7 +255,7 @@ def baseline(question: str) -> Variant:
 
 
 def load_files(files: Iterable[str | Path]) -> None:
-    """Register the strategies of files outside the package (``--with``, ``LOADERS_WITH``).
+    """Register the strategies of files outside the package (``--with``, ``LOADERS_WITH``), each file once.
 
     Raises
     ------
@@ -265,6 +266,8 @@ def load_files(files: Iterable[str | Path]) -> None:
         path = Path(file)
         if not path.is_file():
             raise InputError(f"--with {file}: no such file")
+        if path.resolve() in _loaded_files:
+            continue
         before = {question: set(strategies) for question, strategies in _variants.items()}
         questions()
         spec = importlib.util.spec_from_file_location(f"loaders_with_{path.stem}", path)
@@ -294,6 +297,7 @@ def load_files(files: Iterable[str | Path]) -> None:
                 raise InputError(f"--with {file}: {name}: {error}") from error
             if _variants[question][name].baseline:
                 raise InputError(f"--with {file}: {name}: {question} has a baseline already")
+        _loaded_files.add(path.resolve())
 
 
 def outside_files(given: Iterable[str] = ()) -> list[str]:

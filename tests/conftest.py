@@ -48,7 +48,10 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def forget() -> Any:
     """Forget the strategies that a test registers."""
     before = {question: dict(strategies) for question, strategies in _registry._variants.items()}
+    files = set(_registry._loaded_files)
     yield
+    _registry._loaded_files.clear()
+    _registry._loaded_files.update(files)
     _registry._variants.clear()
     _registry._variants.update(before)
 

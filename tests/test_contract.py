@@ -22,7 +22,7 @@ EVERY = [
 ]
 
 
-@pytest.mark.parametrize(("question", "strategy", "case"), EVERY, ids=lambda each: str(each))
+@pytest.mark.parametrize(("question", "strategy", "case"), EVERY, ids=str)
 def test_every_strategy_delivers_what_its_question_asks_for(
     corpus: Corpus, question: str, strategy: str, case: dict[str, str]
 ) -> None:

@@ -17,9 +17,7 @@ from loaders._errors import InputError
 
 
 def _tree(folder: Path) -> dict[str, tuple[int, int]]:
-    return {
-        str(path.relative_to(folder)): (path.stat().st_size, path.stat().st_mtime_ns) for path in folder.rglob("*")
-    }
+    return {str(path.relative_to(folder)): (path.stat().st_size, path.stat().st_mtime_ns) for path in folder.rglob("*")}
 
 
 @pytest.fixture
@@ -29,10 +27,10 @@ def odd(tmp_path: Path) -> Path:
     random = np.random.default_rng(0)
     colour = random.integers(0, 255, (40, 60, 3), np.uint8)
 
-    def save(name: str, image: Image.Image, **options: object) -> None:
+    def save(name: str, image: Image.Image) -> None:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        image.save(path, **options)
+        image.save(path)
 
     save("cat/rgb.jpg", Image.fromarray(colour))
     save("cat/grey.JPEG", Image.fromarray(colour[..., 0]))

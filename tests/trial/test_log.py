@@ -89,7 +89,8 @@ def test_a_full_disk_is_a_clear_error() -> None:
 def test_writers_at_the_same_time_do_not_mix_their_lines(tmp_path: Path) -> None:
     path = tmp_path / "trials.jsonl"
     code = (
-        "import sys; from pathlib import Path; from loaders._trial import log; from tests.trial.test_log import RECORD\n"
+        "import sys; from pathlib import Path; from loaders._trial import log\n"
+        "from tests.trial.test_log import RECORD\n"
         "for _ in range(50): log.append(Path(sys.argv[1]), RECORD)"
     )
     writers = [subprocess.Popen([sys.executable, "-c", code, str(path)], cwd=ROOT) for _ in range(3)]

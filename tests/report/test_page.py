@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from loaders._report import linked, page
+from loaders._trial import log
+from loaders._trial.record import Environment, Record
+from tests.test_rows import record
+
+EVIL = """<script>alert("1")</script>'"&<img src=x onerror=alert(2)>"""
+
+
+class Parsed(HTMLParser):
+    """The page's elements, attributes and text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.open: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attributes)))
+        if tag not in {"meta", "img", "br", "input"}:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag, f"</{tag}> closes nothing"
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def _log(root: Path, records: list[Record], machine: str = "box") -> None:
+    for each in records:
+        environment = Environment(machine=machine, cpu="A CPU", cores=2, memory=2**34, packages={"numpy": "9.9"})
+        log.append(root / "box" / "trials.jsonl", msgspec.structs.replace(each, environment=environment))
+
+
+def _run(name: str, started: str = "2026-01-01T00:00:00+00:00", rounds: int = 2) -> list[Record]:
+    return [
+        record(strategy, index, time=factor, peak=mebibytes, run=name, started=started)
+        for index in range(rounds)
+        for strategy, factor, mebibytes in [("numpy_to_numpy", 0.3, 24), ("numpy_to_list", 1.2, 1054)]
+    ]
+
+
+def test_the_page_says_what_was_measured(tmp_path: Path) -> None:
+    failed = record("mixed_copy", 0, status="over_budget", message="held 900 MiB", peak=850, run="a")
+    _log(tmp_path, [*_run("a"), failed])
+    found = page.collect(tmp_path)
+    html = page.render(found)
+    parsed = Parsed(html)
+    assert parsed.open == []
+    for words in (
+        "Selection: draw samples without replacement",
+        "Does it matter whether the data and the selection are lists",
+        "numpy_to_list",
+        "4.00× slower",
+        "43.9× fatter",
+        "1054 MiB",
+        "over budget: held 900 MiB",
+        "A CPU, 2 cores, 16 GiB",
+        "numpy 9.9",
+        "0 of 1",
+        "python -m loaders compare selection",
+    ):
+        assert words in parsed.text, words
+    charts = [attributes for tag, attributes in parsed.elements if tag == "svg"]
+    assert len(charts) == 2
+    for chart in charts:
+        assert "numpy_to_list 1" in (chart["aria-label"] or ""), "a chart has a text alternative"
+
+
+def test_the_page_is_self_contained_and_runs_nothing(tmp_path: Path) -> None:
+    _log(tmp_path, _run("a"))
+    html = page.render(page.collect(tmp_path), home="index.html")
+    parsed = Parsed(html)
+    assert not {tag for tag, _ in parsed.elements} & {"script", "link", "iframe", "img", "object"}
+    assert any(
+        "default-src 'none'" in (attributes.get("content") or "")
+        for tag, attributes in parsed.elements
+        if tag == "meta"
+    )
+    links = [attributes["href"] or "" for tag, attributes in parsed.elements if tag == "a"]
+    assert set(links) >= {"index.html"}
+    assert all(link == "index.html" or link.startswith("#") for link in links)
+    ids = {attributes["id"] for _, attributes in parsed.elements if "id" in attributes}
+    assert {link[1:] for link in links if link.startswith("#")} <= ids
+    assert not re.search(r"url\((?!#)", html)
+    assert len(html) < 3_000_000
+
+
+def test_names_full_of_markup_show_as_text(tmp_path: Path) -> None:
+    evil = [record(EVIL, 0, time=1.0, run="a"), record("numpy_to_list", 0, status="failed", message=EVIL, run="a")]
+    _log(tmp_path, [*_run("a", rounds=1), *evil], machine=EVIL)
+    parsed = Parsed(page.render(page.collect(tmp_path)))
+    assert not {tag for tag, _ in parsed.elements} & {"script", "img"}
+    assert EVIL in parsed.text
+    assert f"failed in 1 of 2: {EVIL}" in parsed.text
+
+
+def test_the_newest_run_with_a_whole_round_is_shown(tmp_path: Path) -> None:
+    _log(tmp_path, _run("old", "2026-01-01T00:00:00+00:00"))
+    _log(tmp_path, _run("new", "2026-02-01T00:00:00+00:00"))
+    _log(tmp_path, _run("broken off", "2026-03-01T00:00:00+00:00", rounds=1)[:1])
+    _log(tmp_path, [record("numpy_to_list", 0, time=9.0, run="")])  # a single trial by hand
+    ((found,),) = [each.comparisons for each in page.collect(tmp_path)]
+    assert found.run == "new"
+
+
+def test_a_run_that_was_broken_off_is_shown_where_there_is_no_other(tmp_path: Path) -> None:
+    _log(tmp_path, _run("broken off", rounds=1)[:1])
+    ((found,),) = [each.comparisons for each in page.collect(tmp_path)]
+    assert "single sample" in Parsed(page.render(page.collect(tmp_path))).text
+    assert found.rounds == 1
+
+
+def test_machines_and_data_are_kept_apart(tmp_path: Path) -> None:
+    _log(tmp_path, _run("a"), machine="one")
+    _log(tmp_path, _run("b"), machine="two")
+    _log(tmp_path, [msgspec.structs.replace(each, data="own folder, 3 images, k") for each in _run("c")], machine="two")
+    assert len({each.id for each in page.collect(tmp_path)}) == 3
+
+
+def test_foreign_lines_and_questions_are_said_and_left_out(tmp_path: Path) -> None:
+    _log(tmp_path, [*_run("a"), record("x", 0, time=1.0, run="b", question="<b>unknown")])
+    path = tmp_path / "box" / "trials.jsonl"
+    path.write_bytes(path.read_bytes() + b'{"question": "sel')
+    said: list[str] = []
+    assert len(page.collect(tmp_path, said.append)) == 1
+    assert any("cannot be read" in line for line in said)
+    assert any("a question that this version does not have" in line for line in said)
+
+
+def test_a_page_without_results_says_what_to_do(tmp_path: Path) -> None:
+    assert "make bench" in Parsed(page.render(page.collect(tmp_path))).text
+
+
+def test_the_link_goes_into_asvs_own_navigation() -> None:
+    import asv
+
+    index = (Path(asv.__file__).parent / "www" / "index.html").read_text("utf-8")
+    assert linked(index).count('<a href="comparison.html">Comparison</a>') == 1
+
+
+@pytest.mark.parametrize("index", ["", "<ul></ul>"])
+def test_an_unknown_navigation_fails_loudly(index: str) -> None:
+    from asv.util import UserError
+
+    with pytest.raises(UserError, match="adapt ANCHOR"):
+        linked(index)

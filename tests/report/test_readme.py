@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from loaders._errors import InputError
+from loaders._report import readme
+from loaders._report.page import collect
+from loaders._trial import log
+from tests.conftest import ROOT
+from tests.test_rows import record
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    (tmp_path / "README.md").write_text(f"# Title\n\n{readme.BEGIN}\nold\n{readme.END}\n\nThe rest.\n")
+    for name, question, case, seconds in [
+        ("numpy_to_numpy", "selection", {"images": "500"}, 0.3),
+        ("numpy_to_list", "selection", {"images": "500"}, 1.2),
+        ("range_indexed", "read_order", {}, 0.5),
+    ]:
+        each = record(name, 0, time=seconds, peak=24, question=question, case=case, size="full", run=question)
+        environment = msgspec.structs.replace(each.environment, machine=readme.PUBLISHED)
+        path = tmp_path / "results" / readme.PUBLISHED / log.NAME
+        log.append(path, msgspec.structs.replace(each, environment=environment))
+    return tmp_path
+
+
+def test_findings_come_from_the_published_results_and_touch_nothing_else(checkout: Path) -> None:
+    assert readme.renew(checkout, write=False) == ["README.md", str(readme.PICTURE)]
+    assert "old" in (checkout / "README.md").read_text()
+    readme.renew(checkout, write=True)
+    text = (checkout / "README.md").read_text("utf-8")
+    assert text.startswith("# Title\n\n")
+    assert text.endswith("\n\nThe rest.\n")
+    assert "old" not in text
+    assert "| selection images 500 | `numpy_to_numpy` | baseline, fastest, leanest | 300 ms (single sample)" in text
+    assert "4.00× slower (single sample)" in text
+    assert readme.renew(checkout, write=False) == []
+
+
+def test_new_results_make_it_stale(checkout: Path) -> None:
+    readme.renew(checkout, write=True)
+    path = checkout / "results" / readme.PUBLISHED / log.NAME
+    records = log.read(path)
+    for each in records[:2]:
+        log.append(
+            path,
+            msgspec.structs.replace(
+                each,
+                run="newer",
+                started="2027-01-01T00:00:00+00:00",
+                metrics=msgspec.structs.replace(each.metrics, epoch_time=7.0),
+            ),
+        )
+    assert "README.md" in readme.renew(checkout, write=False)
+
+
+def test_other_machines_results_are_not_published(checkout: Path) -> None:
+    path = checkout / "results" / readme.PUBLISHED / log.NAME
+    records = log.read(path)
+    path.unlink()
+    for each in records:
+        environment = msgspec.structs.replace(each.environment, machine="mine")
+        log.append(path, msgspec.structs.replace(each, environment=environment))
+    with pytest.raises(InputError, match="no full results of the machine 'reference'"):
+        readme.renew(checkout, write=True)
+
+
+def test_a_readme_without_markers_is_a_clear_error(checkout: Path) -> None:
+    (checkout / "README.md").write_text("# Title\n")
+    with pytest.raises(InputError, match="lost its markers"):
+        readme.renew(checkout, write=True)
+
+
+def test_the_committed_readme_is_not_stale() -> None:
+    assert collect(ROOT / "results"), "the published results are missing"
+    assert readme.renew(ROOT, write=False) == []

@@ -1,0 +1,79 @@
+"""The rooms keep to themselves; see CONTRIBUTING.md."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from loaders import _registry
+from tests.conftest import ROOT
+
+LOADERS = sorted((ROOT / "loaders").rglob("*.py"))
+BENCHMARKS = sorted((ROOT / "benchmarks").rglob("*.py"))
+
+
+def _imports(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module or ""
+
+
+def test_only_the_report_imports_asv() -> None:
+    importers = {path for path in LOADERS if any(name.split(".")[0] == "asv" for name in _imports(path))}
+    assert {path.parent.name for path in importers} == {"_report"}
+
+
+@pytest.mark.parametrize("question", sorted(_registry.questions()))
+def test_one_stem_three_rooms(question: str) -> None:
+    for room in ("loaders", "benchmarks"):
+        assert (ROOT / room / f"{question}.py").exists() or (ROOT / room / question).is_dir()
+    assert (ROOT / "tests" / f"test_{question}.py").exists()
+
+
+@pytest.mark.parametrize("question", sorted(_registry.questions()))
+def test_a_question_imports_nothing_heavy_and_no_instrument_at_its_top(question: str) -> None:
+    tree = ast.parse((ROOT / "loaders" / f"{question}.py").read_text("utf-8"))
+    top = {
+        name
+        for node in tree.body
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for name in ([alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""])
+    }
+    allowed = {"__future__", "collections.abc", "dataclasses", "typing"}
+    assert top - allowed <= {"loaders._contract", "loaders._registry", "loaders._errors"}
+
+
+def test_benchmarks_name_no_strategy() -> None:
+    names = {name for question in _registry.questions() for name in _registry.variants(question)} - {"sequential"}
+    for path in BENCHMARKS:
+        words = {
+            node.value
+            for node in ast.walk(ast.parse(path.read_text("utf-8")))
+            if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        }
+        assert not words & names
+
+
+def test_only_the_drain_reads_a_clock_for_a_figure() -> None:
+    readers = {
+        path.relative_to(ROOT).as_posix()
+        for path in LOADERS
+        if "perf_counter" in path.read_text("utf-8") or "process_time" in path.read_text("utf-8")
+    }
+    assert readers == {"loaders/_trial/drain.py"}
+
+
+def test_each_benchmark_has_a_setup_cache_of_its_own() -> None:
+    for question in _registry.questions():
+        assert "def setup_cache" in (ROOT / "benchmarks" / f"{question}.py").read_text("utf-8")
+
+
+def test_no_published_result_names_a_machine_or_a_path() -> None:
+    published = [path for path in (ROOT / "results").rglob("*") if path.is_file()]
+    names = [str(path.relative_to(ROOT)) for path in published if path.parent.name == "reference"]
+    assert not [name for name in names if "existing" in name or "_usr_" in name]

@@ -1,0 +1,201 @@
+"""The command line, as a user meets it: real processes, exit codes, one message."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from loaders import _registry
+from loaders.__main__ import _bytes
+from loaders._trial import log
+from tests.conftest import ROOT, Command, one_document
+
+MINE = '''
+from loaders import variant
+
+
+@variant(question="selection")
+def first_come(job):
+    """The first ones of a random order of keys."""
+    import numpy as np
+
+    data = job.inputs.images
+    return [data[np.argsort(np.random.default_rng(job.seed).random(len(data)))[: job.inputs.draws]]]
+'''
+
+
+@pytest.mark.usefixtures("corpus")
+class TestTrial:
+    def test_json_is_one_document_with_what_it_promises(self, command: Command, results: Path) -> None:
+        done = command("trial", "selection", "numpy_to_list", "--size", "tiny", "--json")
+        assert done.returncode == 0, done.stderr
+        document = one_document(done.stdout)
+        assert (document["question"], document["strategy"], document["status"]) == ("selection", "numpy_to_list", "ok")
+        assert document["metrics"].keys() >= {
+            "epoch_time",
+            "first_batch_time",
+            "batch_time",
+            "throughput",
+            "cpu_time",
+            "peak_memory",
+            "retained_memory",
+            "memory_trace",
+        }
+        assert document["environment"]["packages"]["numpy"]
+        assert len(log.read(results / "tested" / log.NAME)) == 1
+
+    def test_words_for_people(self, command: Command) -> None:
+        done = command("trial", "selection", "permutation_index", "--size", "tiny")
+        assert done.returncode == 0, done.stderr
+        for words in ("selection permutation_index images 500: ok", "peak_memory", "MiB", "tensorflow", "one sample"):
+            assert words in done.stdout, words
+
+    def test_a_case_can_be_chosen(self, command: Command) -> None:
+        done = command("trial", "resize", "opencv_area", "--size", "tiny", "--case", "scale=224x224", "--json")
+        assert one_document(done.stdout)["case"] == {"scale": "224x224"}
+        wrong = command("trial", "resize", "opencv_area", "--size", "tiny", "--case", "scale=7")
+        assert (wrong.returncode, "scale is one of 0.5, 2.0, 3.5, 224x224" in wrong.stderr) == (2, True)
+
+    def test_over_budget_is_exit_code_1(self, command: Command) -> None:
+        done = command("trial", "selection", "numpy_to_list", "--size", "tiny", "--memory-limit", "300MiB", "--json")
+        assert done.returncode == 1
+        document = one_document(done.stdout)
+        assert document["status"] == "over_budget"
+        assert 100 * 2**20 < document["metrics"]["peak_memory"] < 400 * 2**20
+
+    def test_a_strategy_outside_the_repository(self, command: Command, tmp_path: Path) -> None:
+        (tmp_path / "mine.py").write_text(MINE)
+        by_option = command("trial", "selection", "first_come", "--size", "tiny", "--with", "mine.py", "--json")
+        assert (by_option.returncode, one_document(by_option.stdout)["status"]) == (0, "ok")
+        by_variable = command("trial", "selection", "first_come", "--size", "tiny", LOADERS_WITH="mine.py")
+        assert by_variable.returncode == 0, by_variable.stderr
+
+    def test_a_folder_of_odd_images(self, command: Command, tmp_path: Path) -> None:
+        folder = tmp_path / "images" / "a"
+        folder.mkdir(parents=True)
+        Image.new("CMYK", (70, 50)).save(folder / "cmyk.jpg")
+        Image.new("RGBA", (7, 5)).save(folder / "alpha.png")
+        (folder / "cut.jpg").write_bytes((folder / "cmyk.jpg").read_bytes()[:300])
+        arguments = ("trial", "read_order", "interleave", "--data", "images", "--size", "tiny", "--json")
+        done = command(*arguments)
+        assert done.returncode == 0, done.stderr
+        document = one_document(done.stdout)
+        assert (document["metrics"]["samples"], document["status"]) == (2, "ok")
+        assert "left out a/cut.jpg" in done.stderr
+        assert str(tmp_path) not in done.stdout, "a result must not carry a path of the user's"
+        assert command(*arguments, "--strict").returncode == 2
+        by_variable = command("trial", "resize", "opencv_area", "--size", "tiny", "--json", LOADERS_DATA="images")
+        assert one_document(by_variable.stdout)["data"].startswith("own folder, 2 images")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["trial", "selektion", "x"], "unknown question 'selektion'; did you mean 'selection'"),
+        (["trial", "selection", "numpy_tolist"], "did you mean 'numpy_to_list'"),
+        (["compare", "resise"], "did you mean 'resize'"),
+        (["trial", "selection", "numpy_to_list", "--with", "nowhere.py"], "nowhere.py: no such file"),
+        (["trial", "selection", "numpy_to_list", "--data", "nowhere"], "nowhere: no such folder"),
+        (["trial", "selection", "numpy_to_list", "--data", "."], "no JPEG or PNG file"),
+        (["trial", "selection", "numpy_to_list", "--memory-limit", "lots"], "write 2GiB or 512MiB"),
+        (["trial", "selection", "numpy_to_list", "--size", "huge"], "'tiny', 'small', 'full'"),
+        (["trial", "selection"], "Missing argument"),
+        (["report"], "no finished comparison"),
+        (["readme"], "no full results"),
+        (["frobnicate"], "No such command"),
+    ],
+)
+def test_bad_usage_is_one_message_and_exit_code_2(command: Command, arguments: list[str], message: str) -> None:
+    done = command(*arguments)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+
+
+def test_a_cache_that_cannot_be_written_is_exit_code_2(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = command("trial", "selection", "mixed_copy", "--size", "tiny", LOADERS_CACHE=str(tmp_path / "file"))
+    assert (done.returncode, "LOADERS_CACHE" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("2GiB", 2 * 2**30), ("512MiB", 2**29), ("1.5G", 3 * 2**29), ("100 kb", 102400), ("12345", 12345), ("7B", 7)],
+)
+def test_amounts_of_memory(text: str, count: int) -> None:
+    assert _bytes(text) == count
+
+
+def test_list_names_everything(command: Command, tmp_path: Path) -> None:
+    document = one_document(command("list", "--json").stdout)
+    assert document.keys() == _registry.questions().keys()
+    for question, listed in document.items():
+        assert [each["name"] for each in listed["strategies"]] == list(_registry.variants(question))
+    (tmp_path / "mine.py").write_text(MINE)
+    assert "first_come" in command("list", "--with", "mine.py").stdout
+    assert "first_come" not in command("list").stdout
+
+
+def test_one_file_is_all_that_a_new_strategy_needs(command: Command, tmp_path: Path, corpus: Any) -> None:
+    """It is listed, compared, ranked, on the page and among asv's parameters."""
+    (tmp_path / "mine.py").write_text(MINE)
+    variables = {"LOADERS_WITH": str(tmp_path / "mine.py")}
+    compared = command("compare", "selection", "--size", "tiny", "--rounds", "1", "--json", **variables)
+    assert compared.returncode == 0, compared.stderr
+    rows = {row["strategy"]: row for row in one_document(compared.stdout)["rows"]}
+    assert rows["first_come"]["status"] == "ok"
+    assert rows["first_come"]["ratio"]["value"] < 1
+    reported = command("report", "--out", "page.html", **variables)
+    assert reported.returncode == 0, reported.stderr
+    assert "The first ones of a random order of keys." in (tmp_path / "page.html").read_text("utf-8")
+    code = "from benchmarks.selection import Comparison; print(Comparison.params[0])"
+    environment = {**os.environ, **variables}
+    asked = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    assert "first_come" in asked.stdout, asked.stderr
+
+
+@pytest.mark.usefixtures("corpus")
+def test_an_interrupted_comparison_keeps_its_trials_and_is_continued(results: Path) -> None:
+    command = [sys.executable, "-m", "loaders", "compare", "selection", "--size", "tiny", "--rounds", "1"]
+    path = results / "tested" / log.NAME
+    first = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while len(log.read(path)) < 2:
+        assert time.monotonic() < deadline, "no trial was finished"
+        time.sleep(0.02)
+    first.send_signal(signal.SIGINT)
+    _, errors = first.communicate(timeout=30)
+    assert first.returncode == 130
+    assert "the same command continues" in errors
+    assert "Traceback" not in errors
+    before = log.read(path)
+    again = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    assert again.returncode == 0, again.stderr
+    assert "continuing the run" in again.stderr
+    after = log.read(path)
+    assert after[: len(before)] == before
+    assert sorted(record.strategy for record in after) == sorted(_registry.variants("selection"))
+    assert len({record.run for record in after}) == 1
+
+
+@pytest.mark.usefixtures("corpus")
+def test_a_strategy_that_goes_wrong_is_exit_code_1_and_spoils_nothing_else(command: Command, tmp_path: Path) -> None:
+    wrong = MINE.replace("first_come", "wrong").replace("[: job.inputs.draws]", "[:3]")
+    (tmp_path / "wrong.py").write_text(wrong)
+    done = command("compare", "selection", "--size", "tiny", "--rounds", "1", "--with", "wrong.py", "--json")
+    assert done.returncode == 1
+    rows = {row["strategy"]: row for row in one_document(done.stdout)["rows"]}
+    assert rows["wrong"]["status"] == "wrong output: delivered 3 samples instead of 100"
+    assert rows["wrong"].get("time") is None
+    assert all(row["status"] == "ok" for name, row in rows.items() if name != "wrong")
