@@ -87,6 +87,13 @@ def _shared(command: Any) -> Any:
             show_default=True,
             help="End a trial after so many seconds.",
         ),
+        click.option(
+            "--epochs",
+            type=click.IntRange(min=1),
+            default=1,
+            show_default=True,
+            help="Drain so often: for the verdict on memory, some hundred batches in all.",
+        ),
         _with,
         _json,
     ):
@@ -150,6 +157,7 @@ def trial(
     size: str,
     memory_limit: int | None,
     deadline: float,
+    epochs: int,
     outside: Sequence[str],
     as_json: bool,
 ) -> None:
@@ -171,6 +179,7 @@ def trial(
             case=case,
             corpus=str(corpus.root.absolute()),
             seed=seed,
+            epochs=epochs,
             outside=files,
             memory_limit=memory_limit or _compare.default_memory_limit(),
             deadline=deadline,
@@ -207,6 +216,7 @@ def compare(
     size: str,
     memory_limit: int | None,
     deadline: float,
+    epochs: int,
     outside: Sequence[str],
     as_json: bool,
 ) -> None:
@@ -234,6 +244,7 @@ def compare(
             memory_limit=memory_limit,
             deadline=deadline,
             outside=tuple(files),
+            epochs=epochs,
         )
         with _terminal.progress(name, len(planned.strategies) * len(planned.cases) * planned.rounds) as bar:
             records = _compare.run(planned, done=bar.done, begin=bar.begin, say=_say)

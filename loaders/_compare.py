@@ -40,6 +40,8 @@ class Plan:
         In bytes, of each trial's process tree.
     deadline
         In seconds, of each trial.
+    epochs
+        How often a trial drains its strategy.
     """
 
     question: str
@@ -50,12 +52,13 @@ class Plan:
     memory_limit: int
     deadline: float
     outside: tuple[str, ...] = ()
+    epochs: int = 1
 
     @property
     def key(self) -> str:
         """Digest of everything that a trial's figures depend on, the code of this package included."""
         decides = [self.question, *self.strategies, repr(self.cases), str(self.rounds), self.corpus.manifest.key]
-        decides += [self.corpus.manifest.size, str(self.deadline), repr(machine.packages())]
+        decides += [self.corpus.manifest.size, str(self.deadline), str(self.epochs), repr(machine.packages())]
         files = sorted(Path(__file__).parent.rglob("*.py")) + [Path(file) for file in self.outside]
         state = hashlib.blake2b("\n".join(decides).encode(), digest_size=4)
         for file in files:
@@ -76,6 +79,7 @@ class Plan:
                         case=case,
                         corpus=str(self.corpus.root.absolute()),
                         seed=SEED + index,
+                        epochs=self.epochs,
                         outside=list(self.outside),
                         memory_limit=self.memory_limit,
                         deadline=self.deadline,
@@ -92,6 +96,7 @@ def plan(
     memory_limit: int | None = None,
     deadline: float = 600.0,
     outside: tuple[str, ...] = (),
+    epochs: int = 1,
 ) -> Plan:
     """Return the plan of a question's comparison; what is not given follows from the corpus's size."""
     size = SIZES[corpus.manifest.size]
@@ -106,6 +111,7 @@ def plan(
         memory_limit=memory_limit or default_memory_limit(),
         deadline=deadline,
         outside=outside,
+        epochs=epochs,
     )
 
 

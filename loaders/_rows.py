@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
@@ -35,6 +36,8 @@ class Row(msgspec.Struct, frozen=True):
         ``peak`` over the baseline strategy's; ``None`` where either is below the resolution.
     samples
         How many trials were ``ok``, of ``trials``.
+    growth
+        The verdicts on memory over the steps; ``None`` where all are undecided, as they are for short trials.
     status
         The status of the trials in words, with the reasons.
     """
@@ -59,6 +62,7 @@ class Row(msgspec.Struct, frozen=True):
     peak_tree: Estimate | None = None
     retained: Estimate | None = None
     held: Estimate | None = None
+    growth: str | None = None
     psnr: float | None = None
     max_difference: float | None = None
     order: OrderQuality | None = None
@@ -156,6 +160,7 @@ def _row(
         peak_tree=_estimate(peaks, "peak_memory_tree"),
         retained=_estimate(good, "retained_memory"),
         held=_estimate(good, "allocator_held"),
+        growth=_growth(good),
         psnr=min((each.metrics.psnr for each in good if each.metrics.psnr is not None), default=None),
         max_difference=max(
             (each.metrics.max_difference for each in good if each.metrics.max_difference is not None), default=None
@@ -176,6 +181,15 @@ def _status(records: Sequence[Record]) -> str:
         times = f" in {count} of {len(records)}" if count < len(records) else ""
         words.append(f"{status.replace('_', ' ')}{times}: {message}" if message else f"{status}{times}")
     return "; ".join(words)
+
+
+def _growth(records: Sequence[Record]) -> str | None:
+    """Put the verdicts on memory into words, the most frequent first."""
+    verdicts = Counter(record.metrics.memory_growth.verdict for record in records if record.metrics.memory_growth)
+    if not verdicts.keys() - {"undecided"}:
+        return None
+    (first, count), *others = verdicts.most_common()
+    return first if not others else "; ".join(f"{verdict} in {n}" for verdict, n in [(first, count), *others])
 
 
 def _estimate(records: Sequence[Record], metric: str, *, positive: bool = False) -> Estimate | None:

@@ -15,8 +15,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from loaders._rows import Comparison, Row
+from loaders._trial.growth import Growth
 from loaders._trial.record import Record, Trial
-from loaders._words import amount, case_in_words, duration, estimated, machine_in_words, times
+from loaders._words import amount, case_in_words, duration, estimated, growth_in_words, machine_in_words, times
 
 T = TypeVar("T")
 
@@ -109,7 +110,9 @@ def show_trial(record: Record) -> None:
     for name, value in msgspec.structs.asdict(record.metrics).items():
         if value is None or name == "memory_trace":
             continue
-        if isinstance(value, msgspec.Struct):
+        if isinstance(value, Growth):
+            table.add_row(name, growth_in_words(value))
+        elif isinstance(value, msgspec.Struct):
             for part, figure in msgspec.structs.asdict(value).items():
                 table.add_row(f"{name} {part}", duration(figure) if name == "batch_time" else f"{figure:.3g}")
         elif name.endswith("_time"):

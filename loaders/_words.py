@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from loaders._stats import Estimate
+from loaders._trial.growth import Growth
 from loaders._trial.record import Environment
 
 ABSENT = "–"
@@ -68,6 +69,16 @@ def case_in_words(case: dict[str, str]) -> str:
     return ", ".join(f"{axis} {value}" for axis, value in case.items())
 
 
+def growth_in_words(growth: Growth) -> str:
+    """Return the verdict with the figure that decides it: ``growing, in use: 64.0 KiB a step (63.1 to 64.9)``."""
+    if growth.verdict == "undecided":
+        return f"undecided: {growth.message}"
+    if growth.verdict in ("flat", "plateau"):
+        return f"{growth.verdict} at {amount(growth.level)} over {growth.steps} steps"
+    slope, low, high = (each / 2**10 for each in (growth.slope, growth.low, growth.high))
+    return f"{growth.verdict}: {slope:.1f} KiB a step ({low:.1f} to {high:.1f}); {growth.message}"
+
+
 def machine_in_words(environment: Environment) -> str:
     """Return what a figure must never be quoted without, on one line."""
     versions = ", ".join(f"{name} {version}" for name, version in environment.packages.items())
@@ -75,4 +86,5 @@ def machine_in_words(environment: Environment) -> str:
         f"{environment.machine}: {environment.cpu}, {environment.cores} cores, {environment.memory / 2**30:.0f} GiB; "
         f"{environment.system} {environment.kernel}, {environment.allocator}; Python {environment.python}; {versions}; "
         f"commit {environment.commit[:8] or 'unknown'}; peaks: {environment.memory_method}"
+        + ("" if environment.page_cache is None else f"; records in the page cache: {environment.page_cache:.0%}")
     )

@@ -11,10 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from loaders import _registry
 from loaders._corpus import Corpus, open_corpus
 from loaders._trial import Record, Trial, run_trial
+
+settings.register_profile("suite", deadline=None)  # no test depends on an absolute time
+settings.load_profile("suite")
 
 ROOT = Path(__file__).parents[1]
 

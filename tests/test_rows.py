@@ -7,6 +7,7 @@ import pytest
 
 from loaders._contract import OrderQuality
 from loaders._rows import Comparison, Row, comparison
+from loaders._trial.growth import Growth, Verdict
 from loaders._trial.record import Metrics, Record
 from tests.trial.test_log import RECORD
 
@@ -125,6 +126,18 @@ def test_quality_is_the_worst_of_all_trials() -> None:
     assert (found.psnr, found.max_difference) == (30.0, 0.3)
     order = OrderQuality(0.1, 2.0, 0.3)
     assert comparison([record("numpy_to_numpy", 0, metrics=Metrics(order_quality=order))]).rows[0].order == order
+
+
+def test_verdicts_on_memory_are_counted() -> None:
+    def judged(index: int, verdict: Verdict) -> Record:
+        growth = Growth(verdict, 0, 0, 0, 0, 0, 100)
+        return record("numpy_to_numpy", index, metrics=Metrics(epoch_time=1.0, memory_growth=growth))
+
+    assert comparison([judged(0, "flat"), judged(1, "flat")]).rows[0].growth == "flat"
+    mixed = comparison([judged(0, "flat"), judged(1, "growing, in use"), judged(2, "growing, in use")]).rows[0]
+    assert mixed.growth == "growing, in use in 2; flat in 1"
+    assert comparison([judged(0, "undecided")]).rows[0].growth is None
+    assert comparison([record("numpy_to_numpy", 0, time=1.0)]).rows[0].growth is None
 
 
 def test_a_strategy_that_is_no_longer_there_keeps_its_figures() -> None:

@@ -66,6 +66,12 @@ def _findings(comparisons: Sequence[Comparison]) -> str:
                 f"{_words.estimated(row.peak, _words.amount)} |"
             )
             name = ""
+        for row in (row for row in rows if row.pair):
+            lines.append(
+                f"| | `{row.strategy}` | same output as `{row.matches}` | "
+                f"{_words.estimated(row.time, _words.duration)} | {_words.times(row.pair)} than that | "
+                f"{_words.estimated(row.peak, _words.amount)} |"
+            )
     first = comparisons[0]
     return "\n".join(
         [

@@ -5,6 +5,8 @@
 ``memory``     resident memory, its peak, what malloc holds; verified ways of reading them
 ``drain``      the only reader of clocks: builds a strategy, drains it, and stamps each batch
 ``timing``     stamps to metrics; pure arithmetic
+``growth``     a memory trace to a verdict: leak, plateau, or the allocator; pure arithmetic
+``pagecache``  how much of a file is in memory already
 ``child``      what happens inside the fresh process
 ``watch``      the parent's side: start, deadline, memory limit, no orphans, the record
 ``log``        one JSON line for each finished trial, appended the moment it exists

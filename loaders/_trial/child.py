@@ -12,6 +12,7 @@ import gc
 import importlib
 import os
 import signal
+import statistics
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -66,36 +67,41 @@ def run(trial: Trial, tell: Callable[[Progress], None]) -> Outcome:
     _warm_up(malloc, peak)
     job = _registry.Job(corpus, question.prepare(corpus, trial.case, trial.seed), trial.case, trial.seed)
 
-    surroundings = machine.environment(threads=threads, memory_method=peak.method)
+    surroundings = machine.environment(threads=threads, memory_method=peak.method, records=corpus.shard_paths)
 
     # What preparing has freed must not be found again by the strategy, or its memory would look free.
     gc.collect()
     malloc.trim()
     baseline = memory.resident()
-    in_use_before, held_before = malloc.in_use_and_held() if malloc.available else (0, 0)
+    in_use_before, held_before = malloc.in_use_and_held()
     tell(Progress(baseline, surroundings))
 
-    def read_memory() -> tuple[int, int]:
-        in_use = malloc.in_use_and_held()[0] if malloc.available else 0
-        return memory.resident() - baseline, in_use - in_use_before
+    def read_memory() -> tuple[int, int, int]:
+        in_use, held = malloc.in_use_and_held()
+        return memory.resident() - baseline, in_use - in_use_before, held - held_before
 
     tracer = Tracer(read_memory)
     cpu_before = os.times()
     peak.reset()
-    timeline, product = drain(lambda: variant.build(job), tracer, keep=question.keeps_output)
+    timelines, product = drain(lambda: variant.build(job), tracer, epochs=trial.epochs, keep=question.keeps_output)
     peak_memory = peak.read() - baseline
     cpu_after = os.times()
     gc.collect()
     retained = memory.resident() - baseline
     held = malloc.in_use_and_held()[1] - held_before if malloc.available else None
 
+    timeline, later = timelines[0], timelines[1:]
     delivered = sum(timeline.samples)
+    for epoch, each in enumerate(later, 2):
+        if sum(each.samples) != delivered:
+            raise WrongOutputError(f"delivered {delivered} samples in epoch 1 and {sum(each.samples)} in epoch {epoch}")
     quality = question.check(job, variant, product if question.keeps_output else _again(variant, job, delivered))
     sample_time = timing.sample_time(timeline)
     return Outcome(
         "ok",
         metrics=Metrics(
             epoch_time=timing.epoch_time(timeline),
+            later_epoch_time=statistics.median(map(timing.epoch_time, later)) if later else None,
             first_batch_time=timing.first_batch_time(timeline),
             sample_time=sample_time,
             throughput=1 / sample_time if sample_time else None,
@@ -109,6 +115,7 @@ def run(trial: Trial, tell: Callable[[Progress], None]) -> Outcome:
                 seconds=[round(point[1] - timeline.start, 6) for point in tracer.points],
                 resident=[point[2] for point in tracer.points],
                 in_use=[point[3] for point in tracer.points] if malloc.available else None,
+                held=[point[4] for point in tracer.points] if malloc.available else None,
             ),
             samples=delivered,
             batches=len(timeline.samples),
@@ -161,8 +168,8 @@ def _warm_up(malloc: memory.Malloc, peak: memory.Peak) -> None:
     """Use every instrument once, so that what it needs itself (about 1 MiB, mostly code) is in the baseline."""
     import numpy as np
 
-    def read_memory() -> tuple[int, int]:
-        return memory.resident(), malloc.in_use_and_held()[0] if malloc.available else 0
+    def read_memory() -> tuple[int, int, int]:
+        return (memory.resident(), *malloc.in_use_and_held())
 
     os.times()
     peak.reset()

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from array import array
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from loaders._trial.timing import Timeline
 
-TRACE_SHARE = 200
-"""Reading memory takes at most one part in so many of the time since it was last read."""
+TRACE_SHARE = 125
+"""Reading memory takes at most one part in so many (0.8 %) of the time since it was last read."""
 
 TRACE_POINTS = 400
 """Past so many points every second one is dropped, so a long epoch keeps an even trace of bounded length."""
 
 
 class Tracer:
-    """Reads memory between batches, as often as costs 0.5 % of the time at most."""
+    """Reads memory between batches, as often as costs 0.8 % of the time at most."""
 
-    def __init__(self, read: Callable[[], tuple[int, int]], clock: Callable[[], float] = time.perf_counter) -> None:
-        self.points: list[tuple[int, float, int, int]] = []
+    def __init__(
+        self, read: Callable[[], tuple[int, int, int]], clock: Callable[[], float] = time.perf_counter
+    ) -> None:
+        self.points: list[tuple[int, float, int, int, int]] = []
         self._read = read
         self._clock = clock
         self._next = 0.0
@@ -29,9 +32,9 @@ class Tracer:
         """Read memory after batch ``step``, unless it is too early to read again."""
         if now < self._next or step % self._stride:
             return
-        resident, in_use = self._read()
+        resident, in_use, held = self._read()
         after = self._clock()
-        self.points.append((step, now, resident, in_use))
+        self.points.append((step, now, resident, in_use, held))
         self._next = after + (after - now) * TRACE_SHARE
         if len(self.points) > TRACE_POINTS:
             self._stride *= 2
@@ -43,41 +46,49 @@ def drain(
     trace: Callable[[int, float], None] = lambda _step, _now: None,
     clock: Callable[[], float] = time.perf_counter,
     *,
+    epochs: int = 1,
     keep: bool = False,
-) -> tuple[Timeline, list[Any]]:
-    """Build a strategy, take every batch from it, touch each, and return when each arrived.
+) -> tuple[list[Timeline], list[Any]]:
+    """Build a strategy, take every batch from it, touch each, and return when each arrived, epoch by epoch.
 
     Parameters
     ----------
     build
-        Is called once, inside the measured time.
+        Is called once, inside the measured time; again for a later epoch only where it returned a one-way iterator.
     trace
-        Is called after each batch with its number and the time.
+        Is called after each batch with its number, counted over all epochs, and the time.
     keep
-        Return the batches; otherwise each is dropped before the next is asked for.
+        Return the last epoch's batches; otherwise each is dropped before the next is asked for.
     """
-    asked: list[float] = []
-    received: list[float] = []
-    samples: list[int] = []
+    timelines: list[Timeline] = []
     kept: list[Any] = []
-    start = clock()
-    iterator = iter(build())
-    while True:
-        asked.append(clock())
-        try:
-            batch = next(iterator)
-        except StopIteration:
-            asked.pop()
-            end = clock()
-            break
-        now = clock()
-        received.append(now)
-        samples.append(touch(batch))
-        if keep:
-            kept.append(batch)
-        del batch
-        trace(len(received), now)
-    return Timeline(start, asked, received, end, samples), kept
+    step = 0
+    built: Iterable[Any] | None = None
+    for _ in range(epochs):
+        asked, received, samples = array("d"), array("d"), array("q")
+        kept.clear()  # of the epochs before
+        start = clock()
+        if built is None or isinstance(built, Iterator):
+            built = build()
+        iterator = iter(built)
+        while True:
+            asked.append(clock())
+            try:
+                batch = next(iterator)
+            except StopIteration:
+                asked.pop()
+                end = clock()
+                break
+            now = clock()
+            received.append(now)
+            samples.append(touch(batch))
+            if keep:
+                kept.append(batch)
+            del batch
+            step += 1
+            trace(step, now)
+        timelines.append(Timeline(start, asked, received, end, samples))
+    return timelines, kept
 
 
 def touch(batch: Any) -> int:

@@ -6,16 +6,23 @@ import importlib.metadata
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import psutil
 
+from loaders._trial import pagecache
 from loaders._trial.record import Environment
 
 PACKAGES = ("tensorflow", "keras", "numpy", "opencv-python", "scikit-image", "scipy", "pillow")
-VARIABLE_PREFIXES = ("MALLOC_", "GLIBC_TUNABLES", "LD_PRELOAD", "TF_", "OMP_", "OPENBLAS_", "MKL_", "PYTHONMALLOC")
+VARIABLES = re.compile(
+    r"MALLOC_|GLIBC_TUNABLES|LD_PRELOAD|OMP_|OPENBLAS_|MKL_|PYTHONMALLOC"
+    r"|TF_(CPP|DATA|DETERMINISTIC|ENABLE|FORCE|GPU|INTER|INTRA|NUM|USE|XLA)"
+)
+"""Names of the environment variables that change how memory is managed or TensorFlow behaves; others are private."""
 
 PINNED = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 """Set for every trial: a strategy's parallelism is its own, not the BLAS's."""
@@ -53,8 +60,11 @@ def commit() -> str:
     return found.stdout.strip()
 
 
-def environment(*, threads: dict[str, int], memory_method: str) -> Environment:
-    """Describe this process's surroundings; ``commit`` and ``machine`` are the parent's to add."""
+def environment(*, threads: dict[str, int], memory_method: str, records: Iterable[str | Path] = ()) -> Environment:
+    """Describe this process's surroundings; ``commit`` and ``machine`` are the parent's to add.
+
+    ``records`` are the files whose place in the page cache is stated.
+    """
     return Environment(
         cpu=_cpu(),
         cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 0,
@@ -64,10 +74,12 @@ def environment(*, threads: dict[str, int], memory_method: str) -> Environment:
         allocator=_allocator(),
         python=platform.python_version(),
         packages=packages(),
-        variables={key: value for key, value in sorted(os.environ.items()) if key.startswith(VARIABLE_PREFIXES)},
+        # A path says where somebody keeps things, and its last part says what matters.
+        variables={key: Path(value).name for key, value in sorted(os.environ.items()) if VARIABLES.match(key)},
         threads=threads,
         load=round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
         memory_method=memory_method,
+        page_cache=pagecache.resident_share(records),
     )
 
 

@@ -126,7 +126,9 @@ class Malloc:
             self.available = True
 
     def in_use_and_held(self) -> tuple[int, int]:
-        """Return the bytes handed out, and the bytes freed but kept for later."""
+        """Return the bytes handed out, and the bytes freed but kept for later; zeros where nobody can be asked."""
+        if not self.available:
+            return 0, 0
         info = self._mallinfo2()
         return info.uordblks + info.hblkhd, info.fordblks
 

@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from loaders._contract import OrderQuality
+from loaders._trial.growth import Growth
 
 Status = Literal["ok", "failed", "over_budget", "timed_out", "wrong_output", "skipped"]
 
@@ -17,8 +18,8 @@ SCHEMA = 1
 class Trial(msgspec.Struct, frozen=True):
     """What to run: one strategy, on one corpus, once.
 
-    ``corpus`` is the directory of the corpus; ``outside`` are ``--with`` files; ``memory_limit`` is in bytes
-    for the whole process tree, ``deadline`` in seconds.
+    ``corpus`` is the directory of the corpus; ``epochs`` is how often it is drained; ``outside`` are ``--with``
+    files; ``memory_limit`` is in bytes for the whole process tree, ``deadline`` in seconds.
     """
 
     question: str
@@ -26,6 +27,7 @@ class Trial(msgspec.Struct, frozen=True):
     case: dict[str, str]
     corpus: str
     seed: int
+    epochs: int = 1
     outside: list[str] = []
     memory_limit: int | None = None
     deadline: float = 600.0
@@ -43,14 +45,15 @@ class BatchTime(msgspec.Struct, frozen=True):
 class MemoryTrace(msgspec.Struct, frozen=True):
     """Memory above the baseline over the batches: parallel lists.
 
-    ``in_use`` is what malloc has handed out (``None`` where the allocator cannot be asked); resident memory
-    that is not in use is held by the allocator, by Python's own arenas, or is code and stacks.
+    ``in_use`` is what malloc has handed out and ``held`` what it was given back and has kept (``None`` where the
+    allocator cannot be asked); the rest of resident memory is Python's own arenas, code and stacks.
     """
 
     step: list[int]
     seconds: list[float]
     resident: list[int]
     in_use: list[int] | None
+    held: list[int] | None = None
 
 
 class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -61,6 +64,8 @@ class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
     epoch_time
         Seconds from the first ``next()``, which builds the strategy, to exhaustion. (A strategy that does its
         work when it is called, not when it is iterated, is charged for it all the same.)
+    later_epoch_time
+        Seconds of an epoch after the first: their median.
     first_batch_time
         Seconds from the call that builds the strategy to the first batch in hand.
     sample_time
@@ -81,8 +86,10 @@ class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
         Bytes freed by the program and not returned by malloc, beyond those at the baseline.
     memory_trace
         Memory over the batches.
+    memory_growth
+        The verdict over the trace.
     samples, batches
-        How many were delivered.
+        How many an epoch delivered.
     psnr, max_difference
         Of images, in dB and grey levels: the worst.
     order_quality
@@ -90,6 +97,7 @@ class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
     """
 
     epoch_time: float | None = None
+    later_epoch_time: float | None = None
     first_batch_time: float | None = None
     sample_time: float | None = None
     throughput: float | None = None
@@ -100,6 +108,7 @@ class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
     retained_memory: int | None = None
     allocator_held: int | None = None
     memory_trace: MemoryTrace | None = None
+    memory_growth: Growth | None = None
     samples: int | None = None
     batches: int | None = None
     psnr: float | None = None
@@ -112,7 +121,8 @@ class Environment(msgspec.Struct, frozen=True, omit_defaults=True):
 
     ``packages`` maps names to versions; ``variables`` holds those environment variables that change how memory
     is managed or TensorFlow behaves; ``threads`` the pinned thread counts; ``memory_method`` says how peaks
-    were read. The host's name is not recorded.
+    were read; ``page_cache`` is the share of the corpus's records that was in the page cache when the measurement
+    began. The host's name is not recorded.
     """
 
     machine: str = ""
@@ -128,6 +138,7 @@ class Environment(msgspec.Struct, frozen=True, omit_defaults=True):
     threads: dict[str, int] = {}
     load: float | None = None
     memory_method: str = ""
+    page_cache: float | None = None
     commit: str = ""
 
 
@@ -150,6 +161,7 @@ class Record(msgspec.Struct, frozen=True):
     seed: int
     started: str
     seconds: float
+    epochs: int = 1
     run: str = ""
     round: int = 0
     schema: int = SCHEMA

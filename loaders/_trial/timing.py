@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from loaders._trial.record import BatchTime
@@ -9,14 +10,15 @@ from loaders._trial.record import BatchTime
 
 @dataclass(frozen=True)
 class Timeline:
-    """When things happened, in seconds of one clock.
+    """When things happened in one epoch, in seconds of one clock.
 
     Attributes
     ----------
     start
-        Just before the strategy was built.
+        Just before the strategy was built, or its first batch of a later epoch was asked for.
     asked, received
-        For each batch, when ``next()`` was called and when it returned.
+        For each batch, when ``next()`` was called and when it returned. Compact arrays: a list of floats would grow
+        by 80 bytes a batch, which is a leak's size.
     end
         When the strategy was exhausted.
     samples
@@ -24,10 +26,10 @@ class Timeline:
     """
 
     start: float
-    asked: list[float]
-    received: list[float]
+    asked: Sequence[float]
+    received: Sequence[float]
     end: float
-    samples: list[int]
+    samples: Sequence[int]
 
 
 def epoch_time(timeline: Timeline) -> float:

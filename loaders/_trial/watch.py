@@ -18,6 +18,7 @@ import psutil
 
 from loaders._corpus import Corpus
 from loaders._trial import machine, memory
+from loaders._trial.growth import growth
 from loaders._trial.record import Environment, Outcome, Progress, Record, Trial
 
 WATCH_INTERVAL = 0.02
@@ -54,6 +55,9 @@ def run_trial(trial: Trial, corpus: Corpus, *, run: str = "", round: int = 0) ->
     above = max(0, seen.peak - baseline)
     if outcome.status in ("over_budget", "timed_out") and progress:
         metrics = msgspec.structs.replace(metrics, peak_memory=above)
+    if metrics.memory_trace and metrics.batches and progress:
+        judged = growth(metrics.memory_trace, steps_per_epoch=metrics.batches, memory=progress.environment.memory)
+        metrics = msgspec.structs.replace(metrics, memory_growth=judged)
     if seen.had_children:
         metrics = msgspec.structs.replace(metrics, peak_memory_tree=above)
     environment = progress.environment if progress else Environment()
@@ -68,6 +72,7 @@ def run_trial(trial: Trial, corpus: Corpus, *, run: str = "", round: int = 0) ->
         size=corpus.manifest.size,
         data=f"{corpus.manifest.origin}, {len(corpus.manifest.images)} images, {corpus.manifest.key}",
         seed=trial.seed,
+        epochs=trial.epochs,
         started=started.isoformat(timespec="seconds"),
         seconds=round_to_ms(time.monotonic() - clock),
         run=run,

@@ -41,6 +41,19 @@ def test_the_commit_under_test_is_asvs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert machine.commit() == "abc123"
 
 
+def test_only_what_matters_of_the_environment_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TF_CLI_CONFIG_FILE", "/home/me/.terraformrc")
+    monkeypatch.setenv("LD_PRELOAD", "/usr/lib/somewhere/libjemalloc.so.2")
+    monkeypatch.setenv("MALLOC_ARENA_MAX", "1")
+    monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", "0")
+    found = machine.environment(threads={}, memory_method="").variables
+    assert found["LD_PRELOAD"] == "libjemalloc.so.2"
+    assert found["MALLOC_ARENA_MAX"] == "1"
+    assert found["TF_ENABLE_ONEDNN_OPTS"] == "0"
+    assert "/" not in "".join(found.values())
+    assert "TF_CLI_CONFIG_FILE" not in found
+
+
 def test_the_environment_names_no_host() -> None:
     found = machine.environment(threads={}, memory_method="VmHWM")
     assert found.cores >= 1

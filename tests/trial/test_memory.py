@@ -124,7 +124,11 @@ def test_the_kernel_keeps_the_peak() -> None:
 
 
 def test_a_process_that_is_gone_holds_nothing() -> None:
-    process = subprocess.Popen([sys.executable, "-S", "-c", "input()"], stdin=subprocess.PIPE)
+    process = subprocess.Popen(
+        [sys.executable, "-S", "-c", "print(flush=True); input()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    process.stdout.readline()  # it has started
     watched = psutil.Process(process.pid)
     assert memory.tree_memory(watched, []) > MIB
     process.communicate(b"\n")

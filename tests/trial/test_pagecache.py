@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from loaders._trial.pagecache import resident_share
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="mincore is asked on Linux only")
+
+
+def _file(path: Path, mebibytes: int) -> Path:
+    with path.open("wb") as file:
+        file.write(os.urandom(mebibytes * 2**20))
+        file.flush()
+        os.fsync(file.fileno())
+    return path
+
+
+def _evict(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
+    finally:
+        os.close(handle)
+
+
+def test_what_was_written_is_in_the_cache_until_it_is_dropped(tmp_path: Path) -> None:
+    warm, cold = _file(tmp_path / "warm", 4), _file(tmp_path / "cold", 4)
+    assert resident_share([warm, cold]) == 1.0
+    _evict(cold)
+    if resident_share([cold]) == 1.0:
+        pytest.skip("this file system keeps its pages (tmpfs does)")
+    assert resident_share([cold]) == 0.0
+    assert resident_share([warm, cold]) == pytest.approx(0.5)
+    cold.read_bytes()
+    assert resident_share([cold]) == 1.0
+
+
+def test_asking_does_not_read_the_file(tmp_path: Path) -> None:
+    cold = _file(tmp_path / "cold", 4)
+    _evict(cold)
+    first = resident_share([cold])
+    assert resident_share([cold]) == first
+
+
+def test_empty_files_and_no_files_have_no_share(tmp_path: Path) -> None:
+    (tmp_path / "empty").touch()
+    assert resident_share([tmp_path / "empty"]) is None
+    assert resident_share([]) is None
