@@ -69,6 +69,8 @@ def run(trial: Trial, tell: Callable[[Progress], None]) -> Outcome:
 
     surroundings = machine.environment(threads=threads, memory_method=peak.method, records=corpus.shard_paths)
 
+    libraries_before = memory.libraries()
+
     # What preparing has freed must not be found again by the strategy, or its memory would look free.
     gc.collect()
     malloc.trim()
@@ -85,6 +87,7 @@ def run(trial: Trial, tell: Callable[[Progress], None]) -> Outcome:
     peak.reset()
     timelines, product = drain(lambda: variant.build(job), tracer, epochs=trial.epochs, keep=question.keeps_output)
     peak_memory = peak.read() - baseline
+    code_memory = memory.libraries() - libraries_before
     cpu_after = os.times()
     gc.collect()
     retained = memory.resident() - baseline
@@ -107,8 +110,9 @@ def run(trial: Trial, tell: Callable[[Progress], None]) -> Outcome:
             throughput=1 / sample_time if sample_time else None,
             batch_time=timing.batch_time(timeline),
             cpu_time=sum(cpu_after[:4]) - sum(cpu_before[:4]),
-            peak_memory=max(0, peak_memory),
-            retained_memory=retained,
+            peak_memory=max(0, peak_memory - code_memory),
+            retained_memory=retained - code_memory,
+            code_memory=code_memory,
             allocator_held=held,
             memory_trace=MemoryTrace(
                 step=[point[0] for point in tracer.points],
@@ -172,6 +176,7 @@ def _warm_up(malloc: memory.Malloc, peak: memory.Peak) -> None:
         return (memory.resident(), *malloc.in_use_and_held())
 
     os.times()
+    memory.libraries()
     peak.reset()
     drain(lambda: [np.ones((1, 2**10))], Tracer(read_memory))  # small: freeing a large array would tune malloc
     peak.read()

@@ -90,6 +90,22 @@ def resident() -> int:
         return int(psutil.Process().memory_info().rss)
 
 
+def libraries() -> int:
+    """Return how much of the shared libraries' own pages (code and constants) is resident; 0 where it is not told.
+
+    A library's pages are mapped when they are first used, in pieces whose size depends on how the file lies in the
+    page cache: the same first call of OpenCV mapped 1 MiB in one installation and 5 MiB in another.
+    """
+    resident, is_library = 0, False
+    with contextlib.suppress(OSError), open("/proc/self/smaps", "rb") as file:  # noqa: PTH123 - thousands of lines
+        for line in file:
+            if line.startswith(b"Rss:"):
+                resident += int(line.split()[1]) * 1024 if is_library else 0
+            elif b"-" in line.split(b" ", 1)[0]:  # the head of a mapping: 7f0c1000-7f0c2000 r-xp ... /path/name.so.1
+                is_library = b".so" in line
+    return resident
+
+
 def _status(field: str) -> int:
     """Read one field of ``/proc/self/status``, which says kB and means KiB."""
     with open("/proc/self/status", "rb") as file:  # noqa: PTH123 - read often; pathlib costs more than the read

@@ -77,11 +77,15 @@ class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
     cpu_time
         Seconds, user and system, ended children included.
     peak_memory
-        Bytes: highest resident set above the baseline, which is read after imports and inputs.
+        Bytes: highest resident set above the baseline, which is read after imports and inputs, without
+        ``code_memory``.
     peak_memory_tree
         Bytes: the same over the process tree, shared pages divided (PSS), where there were child processes.
     retained_memory
         Bytes still held above the baseline after exhaustion, ``del`` and ``gc.collect()``.
+    code_memory
+        Bytes of shared libraries that were mapped when they were first used. How much depends on the installation,
+        not on the strategy, so it is in neither ``peak_memory`` nor ``retained_memory``.
     allocator_held
         Bytes freed by the program and not returned by malloc, beyond those at the baseline.
     memory_trace
@@ -106,6 +110,7 @@ class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
     peak_memory: int | None = None
     peak_memory_tree: int | None = None
     retained_memory: int | None = None
+    code_memory: int | None = None
     allocator_held: int | None = None
     memory_trace: MemoryTrace | None = None
     memory_growth: Growth | None = None

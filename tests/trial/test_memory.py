@@ -46,6 +46,22 @@ def test_a_strategy_that_does_nothing_needs_nothing(strategy: Strategy) -> None:
     assert record.metrics.epoch_time < 0.05
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells which pages are a library's")
+def test_code_that_is_used_for_the_first_time_is_not_the_strategys(strategy: Strategy) -> None:
+    """Reading a library's file through a mapping of its name is what first use looks like to the kernel."""
+    record = strategy(
+        "import cv2, mmap\n"
+        "with open(cv2.__loader__.path.replace('__init__.py', 'cv2.abi3.so'), 'rb') as file:\n"
+        "    sys.path.append(mmap.mmap(file.fileno(), 32 * 2**20, prot=mmap.PROT_READ))\n"
+        "np.frombuffer(sys.path[-1], np.uint8)[::4096].max()\n"
+        "return right"
+    )
+    assert record.status == "ok", record.message
+    assert record.metrics.code_memory == pytest.approx(32 * MIB, abs=2 * MIB)
+    assert record.metrics.peak_memory == pytest.approx(0, abs=MIB)
+    assert record.metrics.retained_memory == pytest.approx(0, abs=MIB)
+
+
 def test_memory_that_was_never_touched_is_not_counted(strategy: Strategy) -> None:
     record = strategy("sys.path.append(np.empty(512 * 2**17))\nreturn right")
     assert record.metrics.peak_memory == pytest.approx(0, abs=2 * MIB)
