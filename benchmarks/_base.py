@@ -10,35 +10,64 @@ shares an inherited one among all subclasses, hence each question defines its ow
 
 from __future__ import annotations
 
+import functools
+import json
 import os
+import subprocess
+import sys
 from abc import ABC, abstractmethod
+from pathlib import Path
 from typing import Any, ClassVar, cast
 
 from loaders import _compare, _registry
-from loaders._corpus import open_corpus
+from loaders._corpus import SIZES, Corpus, open_corpus
+from loaders._errors import InputError
 from loaders._trial import Record
+from loaders._trial.child import import_ahead
 
 Samples = dict[str, Any]
 
 
+ROOT = Path(__file__).parents[1]
+
+
+@functools.cache
+def _listed() -> dict[str, Any]:
+    """Return what the working tree's ``python -m loaders list --json`` says.
+
+    asv runs these benchmarks with the ``loaders`` of the commit under test, and names a case by its place among the
+    parameters. So the parameters come from where the benchmarks come from, the working tree: were they the commit's,
+    a strategy more or less would file every later one under a wrong name.
+    """
+    command = [sys.executable, "-m", "loaders", "list", "--json"]
+    variables = {**os.environ, "PYTHONPATH": str(ROOT)}
+    listed = subprocess.run(command, cwd=ROOT, env=variables, stdout=subprocess.PIPE, check=True)
+    return cast("dict[str, Any]", json.loads(listed.stdout))
+
+
 def parameters(question: str) -> tuple[list[list[str]], list[str]]:
     """Return asv's ``params`` and ``param_names``: the strategies, then the question's axes."""
-    _registry.load_files(_registry.outside_files())
-    axes = _registry.find_question(question).axes
-    return [list(_registry.variants(question)), *map(list, axes.values())], ["strategy", *axes]
+    listed = _listed()[question]
+    names = [each["name"] for each in listed["strategies"]]
+    return [names, *listed["axes"].values()], ["strategy", *listed["axes"]]
 
 
-def corpus_size() -> str:
-    """Return how much is measured: ``LOADERS_SIZE``, by default ``small``."""
-    return os.environ.get("LOADERS_SIZE", "small")
+def corpus() -> Corpus:
+    """Open the corpus that ``LOADERS_SIZE`` and ``LOADERS_DATA`` name, by default the small one of photographs."""
+    size = os.environ.get("LOADERS_SIZE", "small")
+    if size not in SIZES:
+        raise InputError(f"LOADERS_SIZE={size}: one of {', '.join(SIZES)} is expected")
+    return open_corpus(size, os.environ.get("LOADERS_DATA"), say=print)
 
 
 def compare(question: str) -> list[Record]:
     """Run the comparison of a question; the trial log keeps every trial at once."""
-    corpus = open_corpus(corpus_size(), os.environ.get("LOADERS_DATA"), say=print)
+    given = os.environ.get("LOADERS_ROUNDS", "")
+    if given and not (given.isdecimal() and int(given)):
+        raise InputError(f"LOADERS_ROUNDS={given}: a number of rounds is expected")
     files = _registry.outside_files()
-    rounds = int(os.environ.get("LOADERS_ROUNDS", "0")) or None
-    planned = _compare.plan(question, corpus, rounds=rounds, outside=tuple(files))
+    _registry.load_files(files)
+    planned = _compare.plan(question, corpus(), rounds=int(given) if given else None, outside=tuple(files))
     return _compare.run(planned, done=_print, say=print)
 
 
@@ -131,14 +160,14 @@ class Drain(ABC):
 
     def setup(self, strategy: str) -> None:
         asked = _registry.find_question(self.question)
+        _registry.load_files(_registry.outside_files())
         if strategy not in _registry.variants(self.question):
             raise NotImplementedError("this commit does not have the strategy")
-        corpus = open_corpus(corpus_size(), say=print)
-        case = asked.default_case
-        self.job = _registry.Job(corpus, asked.prepare(corpus, case, _compare.SEED), case, _compare.SEED)
-        self.build = _registry.find_variant(self.question, strategy).build
-        for module in _registry.imports_of(self.build):
-            __import__(module)
+        variant = _registry.find_variant(self.question, strategy)
+        data, case = corpus(), asked.default_case
+        import_ahead(variant)
+        self.job = _registry.Job(data, asked.prepare(data, case, _compare.SEED), case, _compare.SEED)
+        self.build = variant.build
 
     def time_epoch(self, _strategy: str) -> None:
         for _ in self.build(self.job):

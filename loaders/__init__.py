@@ -20,7 +20,11 @@ A module with an underscore is machinery:
 ``_trial``      one strategy, once, in a fresh process: clocks, memory, the record
 ``_compare``    rounds of trials in shuffled order, resumable
 ``_stats``      estimates, ratios and their intervals
-``_report``     trial records to rows to the page; the asv plugin
+``_rows``       trial records to the rows of a comparison
+``_words``      figures in words, for the terminal, the page and the README
+``_terminal``   progress and tables
+``_report``     rows to the page; the asv plugin
+``_errors``     what the user can mend, and what a strategy delivered wrongly
 ``__main__``    ``python -m loaders``
 ==============  =====================================================================
 

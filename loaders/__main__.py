@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,7 +37,7 @@ def _bytes(value: str) -> int:
 
 
 class Group(click.Group):
-    """Turns what the user can mend into one message and exit code 2, and Ctrl-C into 130."""
+    """Turns what the user can mend into one message and exit code 2, Ctrl-C into 130, and a fault of ours into 70."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
@@ -48,6 +49,12 @@ class Group(click.Group):
         except KeyboardInterrupt:
             click.echo("interrupted; every finished trial is kept, and the same command continues", err=True)
             ctx.exit(130)
+        except (click.ClickException, click.exceptions.Exit):
+            raise
+        except Exception:  # noqa: BLE001 - it must not look like exit code 1, "a strategy went wrong"
+            traceback.print_exc()
+            click.echo("this is a fault of the suite; please report it", err=True)
+            ctx.exit(70)
 
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -169,30 +176,20 @@ def trial(
     case = _case(asked, cases)
     corpus = _open(size, data, strict=strict)
 
-    from loaders import _compare
-    from loaders._trial import Trial, log, machine, run_trial
+    from loaders import _compare, _terminal
+    from loaders._trial import log, machine, run_trial
 
-    record = run_trial(
-        Trial(
-            question=question,
-            strategy=strategy,
-            case=case,
-            corpus=str(corpus.root.absolute()),
-            seed=seed,
-            epochs=epochs,
-            outside=files,
-            memory_limit=memory_limit or _compare.default_memory_limit(),
-            deadline=deadline,
-        ),
-        corpus,
+    planned = _compare.plan(
+        question, corpus, memory_limit=memory_limit, deadline=deadline, outside=tuple(files), epochs=epochs
     )
-    log.append(log.log_path(machine.machine_name()), record)
-    if as_json:
-        _print_json(record)
-    else:
-        from loaders import _terminal
-
-        _terminal.show_trial(record)
+    record = run_trial(planned.trial(strategy, case, seed), corpus)
+    try:
+        log.append(log.log_path(machine.machine_name()), record)
+    finally:  # shown even where it cannot be kept
+        if as_json:
+            _print_json(record)
+        else:
+            _terminal.show_trial(record)
     sys.exit(0 if record.status in ("ok", "skipped") else 1)
 
 
@@ -262,12 +259,13 @@ def compare(
 @click.option(
     "--out", type=click.Path(dir_okay=False, path_type=Path), default=Path(".asv/comparison.html"), show_default=True
 )
-def report(out: Path) -> None:
+@_with
+def report(out: Path, outside: Sequence[str]) -> None:
     """Write the comparison page from the trial logs; `asv publish` puts the same page beside asv's own."""
     from loaders._report import page
     from loaders._trial import log
 
-    _registry.load_files(_registry.outside_files())
+    _registry.load_files(_registry.outside_files(outside))
     comparisons = page.collect(log.results_root(), _say)
     if not comparisons:
         raise InputError(f"no finished comparison under {log.results_root()}; run `python -m loaders compare` first")
@@ -293,7 +291,8 @@ def _case(question: _registry.Question, given: Sequence[str]) -> dict[str, str]:
     for item in given:
         axis, separator, value = item.partition("=")
         if axis not in case or not separator:
-            raise InputError(f"--case {item}: {question.name} has the axes: {', '.join(case) or 'none'}")
+            axes = ", ".join(f"{name}={'|'.join(values)}" for name, values in question.axes.items())
+            raise InputError(f"--case {item}: write AXIS=VALUE; {question.name} has {axes or 'no axes'}")
         if value not in question.axes[axis]:
             raise InputError(f"--case {item}: {axis} is one of {', '.join(question.axes[axis])}")
         case[axis] = value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import platform
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -37,7 +38,7 @@ class Plan:
     rounds
         How often every strategy is run in every case.
     memory_limit
-        In bytes, of each trial's process tree.
+        In bytes, of each trial's process tree; by default a share of what is available when the trial begins.
     deadline
         In seconds, of each trial.
     epochs
@@ -49,7 +50,7 @@ class Plan:
     cases: tuple[dict[str, str], ...]
     rounds: int
     corpus: Corpus
-    memory_limit: int
+    memory_limit: int | None
     deadline: float
     outside: tuple[str, ...] = ()
     epochs: int = 1
@@ -58,7 +59,8 @@ class Plan:
     def key(self) -> str:
         """Digest of everything that a trial's figures depend on, the code of this package included."""
         decides = [self.question, *self.strategies, repr(self.cases), str(self.rounds), self.corpus.manifest.key]
-        decides += [self.corpus.manifest.size, str(self.deadline), str(self.epochs), repr(machine.packages())]
+        decides += [self.corpus.manifest.size, str(self.deadline), str(self.memory_limit), str(self.epochs)]
+        decides += [platform.python_version(), repr(machine.packages()), repr(machine.variables())]
         files = sorted(Path(__file__).parent.rglob("*.py")) + [Path(file) for file in self.outside]
         state = hashlib.blake2b("\n".join(decides).encode(), digest_size=4)
         for file in files:
@@ -71,20 +73,21 @@ class Plan:
             of_round = [(strategy, case) for case in self.cases for strategy in self.strategies]
             random.Random(f"{self.question} {index}").shuffle(of_round)  # noqa: S311
             for strategy, case in of_round:
-                yield (
-                    index,
-                    Trial(
-                        question=self.question,
-                        strategy=strategy,
-                        case=case,
-                        corpus=str(self.corpus.root.absolute()),
-                        seed=SEED + index,
-                        epochs=self.epochs,
-                        outside=list(self.outside),
-                        memory_limit=self.memory_limit,
-                        deadline=self.deadline,
-                    ),
-                )
+                yield index, self.trial(strategy, case, SEED + index)
+
+    def trial(self, strategy: str, case: dict[str, str], seed: int) -> Trial:
+        """Return the trial of one strategy."""
+        return Trial(
+            question=self.question,
+            strategy=strategy,
+            case=case,
+            corpus=str(self.corpus.root.absolute()),
+            seed=seed,
+            epochs=self.epochs,
+            outside=list(self.outside),
+            memory_limit=self.memory_limit or default_memory_limit(),
+            deadline=self.deadline,
+        )
 
 
 def plan(
@@ -108,7 +111,7 @@ def plan(
         cases=tuple(asked.cases if every else [asked.default_case]),
         rounds=rounds or size.rounds,
         corpus=corpus,
-        memory_limit=memory_limit or default_memory_limit(),
+        memory_limit=memory_limit,
         deadline=deadline,
         outside=outside,
         epochs=epochs,
@@ -142,7 +145,9 @@ def run(
         if not _is_due(index, trial, records):
             continue
         begin(trial)
-        record = run_trial(trial, planned.corpus, run=name, round=index)
+        record = run_trial(
+            trial, planned.corpus, run=name, round=index, planned=len(planned.strategies) * len(planned.cases)
+        )
         log.append(path, record)
         records.append(record)
         done(record)

@@ -202,7 +202,7 @@ def variant(
         if tier not in TIERS:
             raise InputError(f"{function.__name__}: tier {tier!r} is none of {', '.join(TIERS)}")
         if not function.__doc__:
-            raise InputError(f"{function.__name__}: a strategy's label is its docstring's first line")
+            raise InputError(f"{function.__name__} has no docstring; its first line is the strategy's label")
         strategies = _variants.setdefault(belongs_to, {})
         if function.__name__ in strategies:
             raise InputError(f"{belongs_to} already has a strategy named {function.__name__}")

@@ -11,7 +11,7 @@ import msgspec
 from loaders import _registry
 from loaders._contract import OrderQuality
 from loaders._stats import Estimate, estimate, paired_ratio
-from loaders._trial.record import Environment, MemoryTrace, Record
+from loaders._trial.record import Environment, Record
 
 T = TypeVar("T")
 
@@ -34,6 +34,10 @@ class Row(msgspec.Struct, frozen=True):
         In bytes above the baseline of memory.
     peak_ratio
         ``peak`` over the baseline strategy's; ``None`` where either is below the resolution.
+    throughput
+        In samples a second.
+    cpu
+        In seconds of processor time.
     samples
         How many trials were ``ok``, of ``trials``.
     growth
@@ -55,7 +59,7 @@ class Row(msgspec.Struct, frozen=True):
     time: Estimate | None = None
     ratio: Estimate | None = None
     pair: Estimate | None = None
-    first_batch: Estimate | None = None
+    throughput: Estimate | None = None
     cpu: Estimate | None = None
     peak: Estimate | None = None
     peak_ratio: Estimate | None = None
@@ -66,7 +70,6 @@ class Row(msgspec.Struct, frozen=True):
     psnr: float | None = None
     max_difference: float | None = None
     order: OrderQuality | None = None
-    trace: MemoryTrace | None = None
 
 
 class Comparison(msgspec.Struct, frozen=True):
@@ -80,6 +83,7 @@ class Comparison(msgspec.Struct, frozen=True):
     started: str
     rounds: int
     ranked_by: str
+    epochs: int
     environment: Environment
     rows: list[Row]
 
@@ -120,6 +124,7 @@ def comparison(records: Sequence[Record]) -> Comparison:
         started=min(record.started for record in records),
         rounds=1 + max(record.round for record in records),
         ranked_by=question.ranked_by,
+        epochs=first.epochs,
         environment=max((record.environment for record in records), key=lambda each: len(each.packages)),
         rows=rows,
     )
@@ -142,7 +147,7 @@ def _row(
     return Row(
         question=first.question,
         strategy=first.strategy,
-        label=variant.label if variant else "(not in this checkout)",
+        label=variant.label if variant else "(declared elsewhere: name its file with --with)",
         tier=variant.tier if variant else "identical",
         matches=variant.matches if variant else None,
         case=first.case,
@@ -153,7 +158,7 @@ def _row(
         time=_estimate(good, ranked_by, positive=True),
         ratio=ratio,
         pair=pair,
-        first_batch=_estimate(good, "first_batch_time", positive=True),
+        throughput=_estimate(good, "throughput", positive=True),
         cpu=_estimate(good, "cpu_time"),
         peak=_estimate(peaks, "peak_memory"),
         peak_ratio=peak_ratio,
@@ -166,7 +171,6 @@ def _row(
             (each.metrics.max_difference for each in good if each.metrics.max_difference is not None), default=None
         ),
         order=order[0] if order else None,
-        trace=good[0].metrics.memory_trace if good else None,
     )
 
 

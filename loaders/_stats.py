@@ -26,13 +26,6 @@ class Estimate(msgspec.Struct, frozen=True):
     count: int
 
     @property
-    def spread(self) -> float | None:
-        """Half the interval's width as a share of the value."""
-        if self.low is None or self.high is None or not self.value:
-            return None
-        return (self.high - self.low) / 2 / abs(self.value)
-
-    @property
     def differs_from_one(self) -> bool:
         """Whether a ratio's interval lies on one side of 1; never for a single sample."""
         return self.low is not None and self.high is not None and not self.low <= 1 <= self.high

@@ -100,12 +100,9 @@ def _cells(row: Row) -> list[str]:
 
 def show_trial(record: Record) -> None:
     """Print everything that one trial measured."""
-    _output.print(
-        f"{record.question} {record.strategy} {case_in_words(record.case)}: {record.status.replace('_', ' ')}"
-        + (f": {record.message}" if record.message else ""),
-        markup=False,
-        highlight=False,
-    )
+    what = " ".join(filter(None, [record.question, record.strategy, case_in_words(record.case)]))
+    how = ": ".join(filter(None, [record.status.replace("_", " "), record.message]))
+    _output.print(f"{what}: {how}", markup=False, highlight=False)
     table = Table(box=None, show_header=False)
     for name, value in msgspec.structs.asdict(record.metrics).items():
         if value is None or name == "memory_trace":
@@ -125,4 +122,5 @@ def show_trial(record: Record) -> None:
             table.add_row(name, f"{value:.4g}")
     _output.print(table)
     _output.print(machine_in_words(record.environment), markup=False, highlight=False, soft_wrap=True)
-    _output.print("one sample: for an interval, run `compare`", markup=False, highlight=False)
+    if record.status == "ok":
+        _output.print("one sample: for an interval, run `compare`", markup=False, highlight=False)

@@ -19,6 +19,11 @@ def duration(seconds: float) -> str:
     raise AssertionError("unreachable: the last unit always returns")
 
 
+def rate(samples: float) -> str:
+    """Return a throughput, the unit being the column's: ``2650``, ``26.5``."""
+    return _digits(samples)
+
+
 def amount(count: float) -> str:
     """Return an amount of memory in MiB: ``1054 MiB``, ``3.6 MiB``; the instrument is good to 1 MiB."""
     mebibytes = count / 2**20
@@ -81,6 +86,8 @@ def growth_in_words(growth: Growth) -> str:
 
 def machine_in_words(environment: Environment) -> str:
     """Return what a figure must never be quoted without, on one line."""
+    if not environment.packages:
+        return f"{environment.machine}: the trial ended before it could describe its surroundings"
     versions = ", ".join(f"{name} {version}" for name, version in environment.packages.items())
     return (
         f"{environment.machine}: {environment.cpu}, {environment.cores} cores, {environment.memory / 2**30:.0f} GiB; "

@@ -130,7 +130,7 @@ def test_unreadable_files_are_named_counted_and_left_out(odd: Path) -> None:
     assert "truncated" in reasons["cat/cut.jpg"]
     assert "0 bytes" in reasons["cat/empty.png"]
     assert "not a JPEG or PNG" in reasons["cat/lies.jpg"]
-    assert "No such file" in reasons["cat/gone.jpg"]
+    assert "links to a file that does not exist" in reasons["cat/gone.jpg"]
     assert any("4 of 14 files could not be read" in line for line in said)
     # Said again when the corpus is reused, and an error for those who want it.
     again: list[str] = []
@@ -138,6 +138,32 @@ def test_unreadable_files_are_named_counted_and_left_out(odd: Path) -> None:
     assert any("left out cat/cut.jpg" in line for line in again)
     with pytest.raises(InputError, match=r"4 of 14 files.*--strict"):
         open_corpus("tiny", odd, strict=True)
+
+
+def test_what_cannot_be_a_picture_is_left_out_and_nothing_hangs(tmp_path: Path) -> None:
+    folder = tmp_path / "images"
+    (folder / "cat" / "deep").mkdir(parents=True)
+    Image.new("RGB", (40, 40)).save(folder / "cat" / "deep" / "good.jpg")
+    os.mkfifo(folder / "cat" / "pipe.jpg")
+    Image.new("L", (66_000, 2)).save(folder / "cat" / "deep" / "long.png")
+    (folder / "cat" / "deep" / "loop").symlink_to(folder / "cat")
+    found = open_corpus("tiny", folder)
+    reasons = {each.path: each.reason for each in found.manifest.left_out}
+    assert len(found.image_paths) == 1
+    assert reasons.keys() == {"cat/pipe.jpg", "cat/deep/long.png"}
+    assert "not a regular file" in reasons["cat/pipe.jpg"]
+    assert "do not fit into a JPEG" in reasons["cat/deep/long.png"]
+
+
+def test_linked_folders_are_followed_once(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    Image.new("RGB", (40, 40)).save(kept / "a.jpg")
+    folder = tmp_path / "images"
+    folder.mkdir()
+    (folder / "cat").symlink_to(kept)
+    (folder / "dog").symlink_to(kept)
+    assert open_corpus("tiny", folder).labels == ["cat"]
 
 
 def test_a_changed_folder_is_another_corpus(odd: Path) -> None:
@@ -166,7 +192,7 @@ def test_a_folder_without_images_is_a_clear_error(tmp_path: Path, kind: str) -> 
         "file": "not a folder",
         "empty": "no JPEG or PNG file; it is empty",
         "texts": r"it holds 3 other files, such as 0\.txt",
-        "all bad": r"none of the 2 .* can be read; the first: unlabelled/0\.jpg: not a JPEG",
+        "all bad": r"none of the 2 .* can be read; the first: 0\.jpg: not a JPEG",
     }[kind]
     if kind == "file":
         folder.write_text("x")

@@ -82,7 +82,7 @@ def test_declaring_returns_the_function_and_registers_it() -> None:
     [
         ({}, "A label.", "which question"),
         ({"question": "selection", "tier": "best"}, "A label.", "none of identical"),
-        ({"question": "selection"}, None, "docstring"),
+        ({"question": "selection"}, None, "has no docstring"),
     ],
 )
 def test_a_bad_declaration_says_what_is_wrong(options: dict[str, Any], doc: str | None, message: str) -> None:

@@ -143,4 +143,4 @@ def test_verdicts_on_memory_are_counted() -> None:
 def test_a_strategy_that_is_no_longer_there_keeps_its_figures() -> None:
     found = rows(comparison([record("numpy_to_numpy", 0, time=1.0), record("forgotten", 0, time=2.0)]))
     assert found["forgotten"].ratio is not None
-    assert "not in this checkout" in found["forgotten"].label
+    assert "declared elsewhere" in found["forgotten"].label

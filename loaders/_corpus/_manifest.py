@@ -38,7 +38,7 @@ class Size:
 SIZES = {
     "tiny": Size(images=48, photographs=2, rounds=2, all_cases=False),
     "small": Size(images=600, photographs=4, rounds=3, all_cases=False),
-    "full": Size(images=1500, photographs=4, rounds=8, all_cases=True),
+    "full": Size(images=1500, photographs=4, rounds=6, all_cases=True),
 }
 """``tiny`` is for tests, ``small`` for a quick look, ``full`` for published numbers."""
 

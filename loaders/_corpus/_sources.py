@@ -6,6 +6,7 @@ import io
 import os
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -51,9 +52,10 @@ class Picture(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Found:
-    """A file of the user's folder; ``identity`` changes when the file does."""
+    """A file of the user's folder; ``name`` is its path inside it, ``identity`` changes when the file does."""
 
     path: Path
+    name: str
     label: str
     identity: str
 
@@ -63,8 +65,8 @@ def encode(rgb: NDArray[np.uint8]) -> bytes:
     import cv2
 
     ok, data = cv2.imencode(".jpg", cv2.cvtColor(rgb, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY])
-    if not ok:  # pragma: no cover - OpenCV raises for every cause known
-        raise InputError("OpenCV could not encode a JPEG")
+    if not ok:
+        raise ValueError(f"{rgb.shape[1]}x{rgb.shape[0]} pixels do not fit into a JPEG, which ends at 65500 a side")
     return data.tobytes()
 
 
@@ -124,7 +126,7 @@ def _crop(picture: NDArray[np.uint8], width: int, height: int, random: np.random
 
 
 def find(folder: Path) -> list[Found]:
-    """List the JPEG and PNG files of a folder; a subfolder is a label.
+    """List the JPEG and PNG files of a folder; a subfolder is a label. Links are followed, each folder once.
 
     Raises
     ------
@@ -135,27 +137,26 @@ def find(folder: Path) -> list[Found]:
         raise InputError(f"--data {folder}: no such folder")
     if not folder.is_dir():
         raise InputError(f"--data {folder}: not a folder")
-    found, others = [], []
-    try:
-        for parent, folders, files in os.walk(folder, followlinks=False, onerror=_raise):
-            folders[:] = sorted(name for name in folders if not name.startswith("."))
-            for name in sorted(files):
-                path = Path(parent, name)
-                if name.startswith("."):
-                    continue
-                if path.suffix.lower() not in SUFFIXES:
-                    others.append(path)
-                    continue
-                inside = path.relative_to(folder)
-                label = inside.parts[0] if len(inside.parts) > 1 else "unlabelled"
-                try:
-                    status = path.stat()
-                    identity = f"{inside}\0{status.st_size}\0{status.st_mtime_ns}"
-                except OSError as error:
-                    identity = f"{inside}\0{error.errno}"
-                found.append(Found(path, label, identity))
-    except OSError as error:
-        raise InputError(f"--data {folder}: {error.strerror or error}") from error
+    found: list[Found] = []
+    others: list[Path] = []
+    visited: set[Path] = set()
+
+    def unreadable(error: OSError) -> None:
+        if Path(error.filename) == folder:
+            raise InputError(f"--data {folder}: {error.strerror}") from error
+        found.append(_found(Path(error.filename), folder, error))
+
+    for parent, folders, files in os.walk(folder, followlinks=True, onerror=unreadable):
+        here = Path(parent).resolve()
+        folders[:] = sorted(name for name in folders if not name.startswith(".")) if here not in visited else []
+        if here in visited:
+            continue
+        visited.add(here)
+        for path in (Path(parent, name) for name in sorted(files) if not name.startswith(".")):
+            if path.suffix.lower() in SUFFIXES:
+                found.append(_found(path, folder))
+            else:
+                others.append(path)
     if not found:
         instead = f"; it holds {len(others)} other files, such as {others[0].name}" if others else "; it is empty"
         raise InputError(
@@ -164,19 +165,33 @@ def find(folder: Path) -> list[Found]:
     return found
 
 
+def _found(path: Path, folder: Path, error: OSError | None = None) -> Found:
+    inside = path.relative_to(folder)
+    label = inside.parts[0] if len(inside.parts) > 1 else "unlabelled"
+    try:
+        status = path.stat()
+        state = f"{status.st_size}\0{status.st_mtime_ns}\0{status.st_ctime_ns}"
+    except OSError as reason:
+        error = reason
+    return Found(path, inside.as_posix(), label, f"{inside}\0{error.errno if error else state}")
+
+
 def read(file: Found) -> Picture | LeftOut:
     """Read one file of the user's: RGB and greyscale JPEG stay as they are, the rest becomes RGB JPEG."""
     import numpy as np
     from PIL import Image as Pillow
     from PIL import UnidentifiedImageError
 
-    name = f"{file.label}/{file.path.name}"
+    name = file.name
     try:
+        if not file.path.exists() and file.path.is_symlink():
+            return LeftOut(name, "it links to a file that does not exist")
+        if not file.path.is_file():
+            return LeftOut(name, "not a regular file")
         data = file.path.read_bytes()
         if not data:
             return LeftOut(name, "the file is empty (0 bytes)")
-        with warnings.catch_warnings():
-            # A huge picture is the user's own business, but one that looks like an attack is not read.
+        with warnings.catch_warnings(), _any_size():
             warnings.simplefilter("ignore")
             with Pillow.open(io.BytesIO(data), formats=("JPEG", "PNG")) as image:
                 image.load()
@@ -195,11 +210,17 @@ def read(file: Found) -> Picture | LeftOut:
                 return Picture(file.label, encode(np.ascontiguousarray(rgb)), width, height, converted)
     except UnidentifiedImageError:
         return LeftOut(name, "not a JPEG or PNG image, whatever its name says")
-    except Pillow.DecompressionBombError as error:
-        return LeftOut(name, str(error))
-    except (OSError, SyntaxError, ValueError) as error:  # what Pillow raises for damaged files
+    except (OSError, SyntaxError, ValueError, MemoryError) as error:  # what Pillow raises for damaged files
         return LeftOut(name, f"cannot be decoded: {error}")
 
 
-def _raise(error: OSError) -> None:
-    raise error
+@contextmanager
+def _any_size() -> Iterator[None]:
+    """Lift Pillow's limit of pixels, which is against strangers' uploads; this is the user's own folder."""
+    from PIL import Image as Pillow
+
+    limit, Pillow.MAX_IMAGE_PIXELS = Pillow.MAX_IMAGE_PIXELS, None
+    try:
+        yield
+    finally:
+        Pillow.MAX_IMAGE_PIXELS = limit

@@ -184,7 +184,8 @@ def _write(root: Path, key: str, size: str, pictures: Iterable[_sources.Picture 
     images = [Image(path, names.index(label), width, height) for label, path, width, height in kept]
     shards = list(_write_shards(root, images))
     random = np.random.default_rng(SEED)
-    np.save(root / "patches.npy", _cut_patches(root, images, random))
+    with _silent_stderr():  # libjpeg warns there, naming no file, of damage that it has mended
+        np.save(root / "patches.npy", _cut_patches(root, images, random))
     count = SIZES[size].photographs
     if own:
         chosen = [_decode(root / images[index * len(images) // count].path) for index in range(count)]

@@ -14,6 +14,7 @@ from asv.publishing import OutputPublisher
 from asv.util import UserError
 
 from loaders import _registry
+from loaders._errors import InputError
 from loaders._report import page
 
 PAGE = "comparison.html"
@@ -33,7 +34,10 @@ class ComparisonPage(OutputPublisher):  # type: ignore[misc] # asv ships without
     def publish(cls, conf: Any, repo: Any, benchmarks: Any, graphs: Any, revisions: Any) -> None:  # noqa: ARG003
         """Write the page; called by ``asv publish``."""
         site = Path(conf.html_dir)
-        _registry.load_files(_registry.outside_files())
+        try:
+            _registry.load_files(_registry.outside_files())
+        except InputError as error:  # raising here would leave asv's site without an index
+            log.error(str(error))
         comparisons = page.collect(Path(conf.results_dir), log.warning)
         (site / PAGE).write_text(page.render(comparisons, home="index.html"), encoding="utf-8")
         index = site / "index.html"

@@ -26,7 +26,7 @@ def time_chart(comparison: Comparison, rows: Sequence[Row]) -> str:
     """Return the SVG of every strategy's time with its interval."""
     title = _finding_of_time(rows)
     axis = f"{TIME_METRICS[comparison.ranked_by]} in ms (log scale)"
-    points = [_point(row, row.time, 1e3) for row in rows if row.time]
+    points = [_point(row, rows, row.time, 1e3) for row in rows if row.time]
     said = "; ".join(f"{row.strategy} {estimated(row.time, duration)}" for row in rows if row.time)
     return _svg(_intervals(points, title, axis), f"{title}. {said}")
 
@@ -34,17 +34,22 @@ def time_chart(comparison: Comparison, rows: Sequence[Row]) -> str:
 def memory_chart(rows: Sequence[Row], background: str = "transparent") -> str:
     """Return the SVG of every strategy's peak memory with its interval."""
     title = _finding_of_memory(rows)
-    points = [_point(row, row.peak, 2**-20, at_least=SMALLEST_MEMORY) for row in rows if row.peak]
+    points = [_point(row, rows, row.peak, 2**-20, at_least=SMALLEST_MEMORY) for row in rows if row.peak]
     said = "; ".join(f"{row.strategy} {estimated(row.peak, amount)}" for row in rows if row.peak)
     chart = _intervals(points, title, "peak memory above the baseline in MiB (log scale)", background)
     return _svg(chart, f"{title}. {said}")
 
 
-def _point(row: Row, estimate: Estimate, unit: float, at_least: float = 0.0) -> dict[str, Any]:
+def _name(row: Row, rows: Sequence[Row]) -> str:
+    """Return a strategy's name, with its tier where there are several: they do not deliver the same."""
+    return f"{row.strategy} ({row.tier})" if len({each.tier for each in rows}) > 1 else row.strategy
+
+
+def _point(row: Row, rows: Sequence[Row], estimate: Estimate, unit: float, at_least: float = 0.0) -> dict[str, Any]:
     low = estimate.value if estimate.low is None else estimate.low
     high = estimate.value if estimate.high is None else estimate.high
     return {
-        "strategy": row.strategy,
+        "strategy": _name(row, rows),
         "value": max(at_least, estimate.value * unit),
         "low": max(at_least, low * unit),
         "high": max(at_least, high * unit),
@@ -61,9 +66,11 @@ def _finding_of_time(rows: Sequence[Row]) -> str:
     if best.is_baseline:
         return f"{best.strategy}, the baseline, is fastest"
     baseline = next((row.strategy for row in rows if row.is_baseline), "the baseline")
-    if best.ratio is None or not best.ratio.differs_from_one:
+    if best.ratio is None or best.ratio.low is None:
+        return f"{_name(best, rows)} was fastest, but a single sample shows no difference"
+    if not best.ratio.differs_from_one:
         return f"No difference in time between {best.strategy} and {baseline}"
-    return f"{best.strategy} is fastest: {factor(1 / best.ratio.value)} faster than {baseline}"
+    return f"{_name(best, rows)} is fastest: {factor(1 / best.ratio.value)} faster than {baseline}"
 
 
 def _finding_of_memory(rows: Sequence[Row]) -> str:
@@ -81,7 +88,7 @@ def _intervals(points: list[dict[str, Any]], title: str, axis: str, background: 
     kinds = ["baseline", "strategy", "ended early"]
     # The browser's font may be wider than the one that the labels are laid out with here.
     axis_of_names = alt.Axis(
-        labelLimit=260, ticks=False, domain=False, minExtent=LETTER_WIDTH * max(map(len, order), default=0)
+        labelLimit=340, ticks=False, domain=False, minExtent=LETTER_WIDTH * max(map(len, order), default=0)
     )
     base = alt.Chart(_data(points)).encode(y=alt.Y("strategy:N", sort=order, title=None, axis=axis_of_names))
     scale = alt.Scale(type="log", nice=False, padding=12)

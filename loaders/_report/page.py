@@ -27,6 +27,12 @@ class ResultSet(msgspec.Struct, frozen=True):
     comparisons: list[Comparison]
 
     @property
+    def title(self) -> str:
+        """What a heading says: the machine, the size and the data, with the first digits of its digest."""
+        origin, count, key = self.data.rsplit(", ", 2) if self.data.count(", ") >= 2 else (self.data, "", "")
+        return ", ".join(filter(None, [self.machine, self.size, origin, f"{count} ({key[:4]})" if key else ""]))
+
+    @property
     def id(self) -> str:
         """An anchor."""
         return "-".join([*_slug(self.machine), self.size, *_slug(self.data.rpartition(", ")[2])])
@@ -67,11 +73,8 @@ def collect(root: Path, say: Callable[[str], None] = lambda _: None) -> list[Res
 
 
 def _whole(records: Sequence[Record]) -> bool:
-    """Whether a run has finished its first round, which is so once a second has begun or it has no gap."""
-    strategies = {(record.strategy, repr(record.case)) for record in records if record.round == 0}
-    return any(record.round > 0 for record in records) or len(strategies) >= len(
-        _registry.variants(records[0].question)
-    )
+    """Whether a run has finished its first round."""
+    return any(record.round > 0 for record in records) or len(records) >= records[0].planned
 
 
 def render(results: Sequence[ResultSet], home: str | None = None) -> str:
@@ -83,6 +86,7 @@ def render(results: Sequence[ResultSet], home: str | None = None) -> str:
     environment.filters.update(
         duration=lambda each: _stacked(_words.estimated(each, _words.duration)),
         amount=lambda each: _stacked(_words.estimated(each, _words.amount)),
+        rate=lambda each: _stacked(_words.estimated(each, _words.rate)),
         times=lambda each: _stacked(_words.times(each)),
         fatter=lambda each: _stacked(_words.times(each, "leaner", "fatter")),
         machine=_words.machine_in_words,

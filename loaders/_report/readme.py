@@ -60,8 +60,10 @@ def _findings(comparisons: Sequence[Comparison]) -> str:
         case, rows = page.by_case(comparison)[0]
         name = " ".join(filter(None, [comparison.question, _words.case_in_words(case)]))
         for row, why in _extremes(rows):
+            several = len({each.tier for each in rows}) > 1
+            quality = "" if row.psnr is None else f"; {row.tier}, {row.psnr:.0f} dB" if several else ""
             lines.append(
-                f"| {name} | `{row.strategy}` | {why} | {_words.estimated(row.time, _words.duration)} | "
+                f"| {name} | `{row.strategy}` | {why}{quality} | {_words.estimated(row.time, _words.duration)} | "
                 f"{_words.ABSENT if row.is_baseline else _words.times(row.ratio)} | "
                 f"{_words.estimated(row.peak, _words.amount)} |"
             )
@@ -72,15 +74,16 @@ def _findings(comparisons: Sequence[Comparison]) -> str:
                 f"{_words.estimated(row.time, _words.duration)} | {_words.times(row.pair)} than that | "
                 f"{_words.estimated(row.peak, _words.amount)} |"
             )
-    first = comparisons[0]
+    made = [f"{each.question}: {each.rounds} rounds, commit {each.environment.commit[:8]}" for each in comparisons]
     return "\n".join(
         [
             f"![Peak memory of every selection strategy]({PICTURE.as_posix()})",
             "",
             *lines,
             "",
-            f"Means of {first.rounds} trials, each in a fresh process, with 95 % intervals; memory above a baseline "
-            f"that is read after imports and inputs. {_words.machine_in_words(first.environment)}.",
+            f"Means over trials, each in a fresh process, with 95 % intervals ({'; '.join(made)}); memory above a "
+            f"baseline that is read after imports and inputs; dB: likeness to an anti-aliased resize. "
+            f"{_words.machine_in_words(comparisons[0].environment)}.",
         ]
     )
 

@@ -26,8 +26,8 @@ from loaders._contract import samples
 from loaders._corpus import load_corpus
 from loaders._errors import InputError, WrongOutputError
 from loaders._trial import machine, memory, timing
-from loaders._trial.drain import Tracer, drain
-from loaders._trial.record import MemoryTrace, Metrics, Outcome, Progress, Trial
+from loaders._trial.drain import Tracer, cpu_time, drain
+from loaders._trial.record import Measured, MemoryTrace, Metrics, Outcome, Progress, Trial
 
 
 def main() -> None:
@@ -36,7 +36,7 @@ def main() -> None:
     report = Path(sys.argv[1]).absolute()
     trial = msgspec.json.decode(sys.stdin.buffer.read(), type=Trial)
 
-    def tell(value: Progress | Outcome) -> None:
+    def tell(value: Progress | Measured | Outcome) -> None:
         with report.open("ab") as file:
             file.write(msgspec.json.encode(value) + b"\n")
 
@@ -56,13 +56,13 @@ def main() -> None:
     os._exit(0)  # the report is complete; a strategy's threads or exit handlers are not waited for
 
 
-def run(trial: Trial, tell: Callable[[Progress], None]) -> Outcome:
+def run(trial: Trial, tell: Callable[[Progress | Measured], None]) -> Outcome:
     """Measure one strategy once, then check what it delivers."""
     _registry.load_files(trial.outside)
     question = _registry.find_question(trial.question)
     variant = _registry.find_variant(trial.question, trial.strategy)
     corpus = load_corpus(Path(trial.corpus))
-    threads = _import_ahead(variant)
+    threads = import_ahead(variant)
     malloc, peak = memory.Malloc(), memory.peak_instrument()
     _warm_up(malloc, peak)
     job = _registry.Job(corpus, question.prepare(corpus, trial.case, trial.seed), trial.case, trial.seed)
@@ -83,22 +83,26 @@ def run(trial: Trial, tell: Callable[[Progress], None]) -> Outcome:
         return memory.resident() - baseline, in_use - in_use_before, held - held_before
 
     tracer = Tracer(read_memory)
-    cpu_before = os.times()
+    cpu_before = cpu_time()
     peak.reset()
     timelines, product = drain(lambda: variant.build(job), tracer, epochs=trial.epochs, keep=question.keeps_output)
     peak_memory = peak.read() - baseline
     code_memory = memory.libraries() - libraries_before
-    cpu_after = os.times()
+    cpu_after = cpu_time()
     gc.collect()
     retained = memory.resident() - baseline
     held = malloc.in_use_and_held()[1] - held_before if malloc.available else None
+
+    tell(Measured())
 
     timeline, later = timelines[0], timelines[1:]
     delivered = sum(timeline.samples)
     for epoch, each in enumerate(later, 2):
         if sum(each.samples) != delivered:
             raise WrongOutputError(f"delivered {delivered} samples in epoch 1 and {sum(each.samples)} in epoch {epoch}")
-    quality = question.check(job, variant, product if question.keeps_output else _again(variant, job, delivered))
+    # From inputs made afresh: a strategy may have overwritten those that it was given.
+    fresh = _registry.Job(corpus, question.prepare(corpus, trial.case, trial.seed), trial.case, trial.seed)
+    quality = question.check(fresh, variant, product if question.keeps_output else _again(variant, fresh, delivered))
     sample_time = timing.sample_time(timeline)
     return Outcome(
         "ok",
@@ -109,7 +113,7 @@ def run(trial: Trial, tell: Callable[[Progress], None]) -> Outcome:
             sample_time=sample_time,
             throughput=1 / sample_time if sample_time else None,
             batch_time=timing.batch_time(timeline),
-            cpu_time=sum(cpu_after[:4]) - sum(cpu_before[:4]),
+            cpu_time=(cpu_after - cpu_before) / trial.epochs,
             peak_memory=max(0, peak_memory - code_memory),
             retained_memory=retained - code_memory,
             code_memory=code_memory,
@@ -140,7 +144,7 @@ def _again(variant: _registry.Variant, job: _registry.Job[Any], measured: int) -
         raise WrongOutputError(f"delivered {measured} samples when measured and {delivered} when checked")
 
 
-def _import_ahead(variant: _registry.Variant) -> dict[str, int]:
+def import_ahead(variant: _registry.Variant) -> dict[str, int]:
     """Import what the strategy will import and start the runtimes, so that neither is measured.
 
     Returns the pinned thread counts.
@@ -175,7 +179,7 @@ def _warm_up(malloc: memory.Malloc, peak: memory.Peak) -> None:
     def read_memory() -> tuple[int, int, int]:
         return (memory.resident(), *malloc.in_use_and_held())
 
-    os.times()
+    cpu_time()
     memory.libraries()
     peak.reset()
     drain(lambda: [np.ones((1, 2**10))], Tracer(read_memory))  # small: freeing a large array would tune malloc
@@ -195,10 +199,14 @@ def _in_words(error: BaseException) -> str:
 
 
 def _die_with_parent() -> None:
-    """Ask Linux to end this process when the parent is killed, so that nothing is left running."""
+    """Ask Linux to end this process when the parent is killed, and to hand it the orphans of its children.
+
+    So whatever a strategy starts stays in the process tree, which the parent watches and ends.
+    """
     if sys.platform == "linux":
-        pr_set_pdeathsig = 1
+        pr_set_pdeathsig, pr_set_child_subreaper = 1, 36
         ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+        ctypes.CDLL(None).prctl(pr_set_child_subreaper, 1)
 
 
 if __name__ == "__main__":

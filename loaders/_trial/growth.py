@@ -76,7 +76,7 @@ def growth(trace: MemoryTrace, *, steps_per_epoch: float, memory: int = 0) -> Gr
     if len(trace.step) < MIN_POINTS:
         longer = max(2, math.ceil(MIN_POINTS / max(1, len(trace.step))))
         return Growth(
-            "undecided", 0, 0, 0, 0, 0, steps, f"the trace is too short; {longer} times as many steps would do"
+            "undecided", 0, 0, 0, 0, 0, steps, f"the trace is too short; {longer} times as many epochs would do"
         )
     at, lowest = _lowest(trace.step, trace.resident)
     half = BLOCKS // 2
@@ -96,7 +96,7 @@ def growth(trace: MemoryTrace, *, steps_per_epoch: float, memory: int = 0) -> Gr
     rises = low > 0 and slope * span > tolerance
     if not rises or last_rise <= tolerance / 4:
         if high * span > 4 * tolerance and last_rise > tolerance / 4:
-            return found("undecided", "memory swings too much for a trace of this length; twice the steps may do")
+            return found("undecided", "memory swings too much for a trace of this length; twice the epochs may do")
         return found("plateau" if level - lowest[0] > tolerance else "flat")
     middle = _median(at[half:])
     scatter = _median(
@@ -107,7 +107,7 @@ def growth(trace: MemoryTrace, *, steps_per_epoch: float, memory: int = 0) -> Gr
         to_come = last_rise * share / (1 - share)  # the sum of what each further quarter adds, each a share of the last
         if to_come < 2 * tolerance:
             return found("plateau")
-        return found("undecided", "memory still grows but slows down; twice the steps would do")
+        return found("undecided", "memory still grows but slows down; twice the epochs would do")
     return found(_held_by(trace, slope), _lasts(slope, level, memory))
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import psutil
 
+from loaders._errors import InputError
 from loaders._trial import pagecache
 from loaders._trial.record import Environment
 
@@ -34,6 +35,8 @@ def machine_name() -> str:
     ``LOADERS_MACHINE``, else the machine that ``asv machine`` was told of where it knows just one, else ``local``.
     """
     if name := os.environ.get("LOADERS_MACHINE"):
+        if Path(name).name != name or name.startswith("."):
+            raise InputError(f"LOADERS_MACHINE={name}: a name is expected, not a path")
         return name
     try:
         known = json.loads(Path("~/.asv-machine.json").expanduser().read_text())
@@ -74,13 +77,17 @@ def environment(*, threads: dict[str, int], memory_method: str, records: Iterabl
         allocator=_allocator(),
         python=platform.python_version(),
         packages=packages(),
-        # A path says where somebody keeps things, and its last part says what matters.
-        variables={key: Path(value).name for key, value in sorted(os.environ.items()) if VARIABLES.match(key)},
+        variables=variables(),
         threads=threads,
         load=round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
         memory_method=memory_method,
         page_cache=pagecache.resident_share(records),
     )
+
+
+def variables() -> dict[str, str]:
+    """Return the environment variables that matter; of a path its last part, which says what, and not where."""
+    return {key: Path(value).name for key, value in sorted(os.environ.items()) if VARIABLES.match(key)}
 
 
 def packages() -> dict[str, str]:

@@ -62,8 +62,8 @@ class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
     Attributes
     ----------
     epoch_time
-        Seconds from the first ``next()``, which builds the strategy, to exhaustion. (A strategy that does its
-        work when it is called, not when it is iterated, is charged for it all the same.)
+        Seconds from just before the strategy is built to its exhaustion, so that one that does its work when it is
+        called is charged like one that does it when it is iterated.
     later_epoch_time
         Seconds of an epoch after the first: their median.
     first_batch_time
@@ -75,7 +75,7 @@ class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
     batch_time
         Latency of the batches after the first.
     cpu_time
-        Seconds, user and system, ended children included.
+        Seconds of an epoch, user and system, ended children included.
     peak_memory
         Bytes: highest resident set above the baseline, which is read after imports and inputs, without
         ``code_memory``.
@@ -150,8 +150,8 @@ class Environment(msgspec.Struct, frozen=True, omit_defaults=True):
 class Record(msgspec.Struct, frozen=True):
     """One finished trial, and how it finished.
 
-    ``run`` names the comparison that it belongs to and ``round`` its place in it; ``data`` says which bytes
-    it read, by origin and digest; ``message`` says in words what went wrong.
+    ``run`` names the comparison that it belongs to, ``round`` its place in it and ``planned`` the number of trials in a
+    round; ``data`` says which bytes it read, by origin and digest; ``message`` says in words what went wrong.
     """
 
     question: str
@@ -169,10 +169,15 @@ class Record(msgspec.Struct, frozen=True):
     epochs: int = 1
     run: str = ""
     round: int = 0
+    planned: int = 0
     schema: int = SCHEMA
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class Measured(msgspec.Struct, frozen=True, tag=True):
+    """The fresh process has measured; what it holds from here on is the check's."""
+
+
+class Outcome(msgspec.Struct, frozen=True, tag=True):
     """What the fresh process reports of itself when it comes to its end."""
 
     status: Status
@@ -180,7 +185,7 @@ class Outcome(msgspec.Struct, frozen=True):
     metrics: Metrics = Metrics()
 
 
-class Progress(msgspec.Struct, frozen=True):
+class Progress(msgspec.Struct, frozen=True, tag=True):
     """What the fresh process reports on its way: the baseline, before anything is measured."""
 
     baseline: int

@@ -23,6 +23,8 @@ class Timeline:
         When the strategy was exhausted.
     samples
         How many samples each batch held.
+    paused
+        Seconds that the instrument took for itself, reading memory after batches; they are in no figure.
     """
 
     start: float
@@ -30,11 +32,12 @@ class Timeline:
     received: Sequence[float]
     end: float
     samples: Sequence[int]
+    paused: float = 0.0
 
 
 def epoch_time(timeline: Timeline) -> float:
     """Return the seconds from building to exhaustion."""
-    return timeline.end - timeline.start
+    return timeline.end - timeline.start - timeline.paused
 
 
 def first_batch_time(timeline: Timeline) -> float | None:
@@ -49,7 +52,7 @@ def sample_time(timeline: Timeline) -> float | None:
     """
     steady = sum(timeline.samples[1:])
     if steady:
-        return (timeline.end - timeline.received[0]) / steady
+        return (timeline.end - timeline.received[0] - timeline.paused) / steady
     total = sum(timeline.samples)
     return epoch_time(timeline) / total if total else None
 

@@ -19,7 +19,7 @@ import psutil
 from loaders._corpus import Corpus
 from loaders._trial import machine, memory
 from loaders._trial.growth import growth
-from loaders._trial.record import Environment, Outcome, Progress, Record, Trial
+from loaders._trial.record import Environment, Measured, Outcome, Progress, Record, Trial
 
 WATCH_INTERVAL = 0.02
 """Seconds between two looks at a trial's memory. One look at one process takes about 20 microseconds."""
@@ -33,10 +33,11 @@ class _Seen:
     """What the parent saw of the process tree, in bytes."""
 
     peak: int = 0
+    measured: bool = False
     had_children: bool = False
 
 
-def run_trial(trial: Trial, corpus: Corpus, *, run: str = "", round: int = 0) -> Record:  # noqa: A002
+def run_trial(trial: Trial, corpus: Corpus, *, run: str = "", round: int = 0, planned: int = 0) -> Record:  # noqa: A002
     """Run one strategy once in a fresh process and return its record, whatever happens to it.
 
     The process gets a directory of its own to work in and is ended, with every process that it started, at the
@@ -77,6 +78,7 @@ def run_trial(trial: Trial, corpus: Corpus, *, run: str = "", round: int = 0) ->
         seconds=round_to_ms(time.monotonic() - clock),
         run=run,
         round=round,
+        planned=planned,
     )
 
 
@@ -107,14 +109,17 @@ def _watch(trial: Trial, scratch: Path, report: Path, errors: Path) -> tuple[Out
         assert process.stdin is not None  # noqa: S101 - for the type checker: a pipe was asked for
         with contextlib.suppress(BrokenPipeError), process.stdin:
             process.stdin.write(msgspec.json.encode(trial))
-        ended = _look_after(process, trial, seen)
+        ended = _look_after(process, trial, seen, report)
     finally:
         _end_tree(process)
     return ended, seen, process.returncode
 
 
-def _look_after(process: subprocess.Popen[bytes], trial: Trial, seen: _Seen) -> Outcome | None:
-    """Return how the process had to be ended, or ``None`` when it ended by itself."""
+def _look_after(process: subprocess.Popen[bytes], trial: Trial, seen: _Seen, report: Path) -> Outcome | None:
+    """Return how the process had to be ended, or ``None`` when it ended by itself.
+
+    Memory is watched until the process says that it has measured; the check afterwards holds the suite's own data.
+    """
     deadline = time.monotonic() + trial.deadline
     inspected, children, look_for_children = psutil.Process(process.pid), [], 0.0
     while True:
@@ -122,13 +127,14 @@ def _look_after(process: subprocess.Popen[bytes], trial: Trial, seen: _Seen) -> 
             process.wait(WATCH_INTERVAL)
             return None
         now = time.monotonic()
+        seen.measured = seen.measured or _has_measured(report)
         with contextlib.suppress(psutil.Error):
             if now >= look_for_children:
                 children = inspected.children(recursive=True)
-                seen.had_children = seen.had_children or bool(children)
                 look_for_children = now + TREE_INTERVAL
-            held = memory.tree_memory(inspected, children)
+            held = 0 if seen.measured else memory.tree_memory(inspected, children)
             seen.peak = max(seen.peak, held)
+            seen.had_children = seen.had_children or (bool(children) and not seen.measured)
             if trial.memory_limit is not None and held > trial.memory_limit:
                 return Outcome(
                     "over_budget",
@@ -136,6 +142,14 @@ def _look_after(process: subprocess.Popen[bytes], trial: Trial, seen: _Seen) -> 
                 )
         if now > deadline:
             return Outcome("timed_out", f"not finished after {trial.deadline:g} s; ended")
+
+
+def _has_measured(report: Path) -> bool:
+    """Whether the process has said so: its second line, after the baseline."""
+    try:
+        return report.read_bytes().count(b"\n") >= 2
+    except FileNotFoundError:
+        return False
 
 
 def _end_tree(process: subprocess.Popen[bytes]) -> None:
@@ -155,13 +169,13 @@ def _read(report: Path) -> tuple[Progress | None, Outcome | None]:
     """Return what the process said of itself; a line that it could not finish is as good as none."""
     progress: Progress | None = None
     outcome: Outcome | None = None
-    if report.exists():
-        for line in report.read_bytes().splitlines():
-            with contextlib.suppress(msgspec.MsgspecError):
-                if progress is None and b'"baseline"' in line:
-                    progress = msgspec.json.decode(line, type=Progress)
-                else:
-                    outcome = msgspec.json.decode(line, type=Outcome)
+    for line in report.read_bytes().splitlines() if report.exists() else ():
+        with contextlib.suppress(msgspec.MsgspecError):
+            said = msgspec.json.decode(line, type=Progress | Measured | Outcome)
+            if isinstance(said, Progress):
+                progress = said
+            elif isinstance(said, Outcome):
+                outcome = said
     return progress, outcome
 
 

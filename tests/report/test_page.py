@@ -109,10 +109,27 @@ def test_names_full_of_markup_show_as_text(tmp_path: Path) -> None:
 def test_the_newest_run_with_a_whole_round_is_shown(tmp_path: Path) -> None:
     _log(tmp_path, _run("old", "2026-01-01T00:00:00+00:00"))
     _log(tmp_path, _run("new", "2026-02-01T00:00:00+00:00"))
-    _log(tmp_path, _run("broken off", "2026-03-01T00:00:00+00:00", rounds=1)[:1])
+    broken = _run("broken off", "2026-03-01T00:00:00+00:00", rounds=1)[:1]
+    _log(tmp_path, [msgspec.structs.replace(each, planned=2) for each in broken])
     _log(tmp_path, [record("numpy_to_list", 0, time=9.0, run="")])  # a single trial by hand
     ((found,),) = [each.comparisons for each in page.collect(tmp_path)]
     assert found.run == "new"
+
+
+def test_an_interrupted_run_does_not_displace_a_whole_one(tmp_path: Path) -> None:
+    _log(tmp_path, _run("whole", "2026-01-01T00:00:00+00:00"))
+    part = [msgspec.structs.replace(each, planned=3) for each in _run("part", "2026-02-01T00:00:00+00:00", rounds=1)]
+    _log(tmp_path, part)
+    ((found,),) = [each.comparisons for each in page.collect(tmp_path)]
+    assert found.run == "whole"
+
+
+def test_a_single_sample_is_not_called_no_difference(tmp_path: Path) -> None:
+    faster = record("permutation_index", 0, time=0.01, peak=3, run="a")
+    _log(tmp_path, [*_run("a", rounds=1), faster])
+    html = page.render(page.collect(tmp_path))
+    assert "a single sample shows no difference" in html
+    assert "No difference in time between" not in html
 
 
 def test_a_run_that_was_broken_off_is_shown_where_there_is_no_other(tmp_path: Path) -> None:

@@ -49,6 +49,16 @@ def test_what_happens_after_the_last_batch_is_charged() -> None:
     assert (list(timeline.samples), len(timeline.asked)) == ([2], 1)
 
 
+def test_reading_memory_is_charged_to_nobody() -> None:
+    clock = Clock()
+
+    def slow(_step: int, _now: float) -> None:
+        clock.now += 0.5
+
+    (timeline,), _ = drain(lambda: [np.zeros(1)] * 4, slow, clock)
+    assert (timeline.paused, epoch_time(timeline)) == (2.0, 0.0)
+
+
 def test_a_batch_is_dropped_before_the_next_is_asked_for_unless_it_is_kept() -> None:
     import weakref
 

@@ -132,7 +132,7 @@ def test_a_short_trace_is_undecided_and_says_how_long_would_do(points: int) -> N
     steps = np.arange(1, points + 1)
     found = _judge(steps, 64.0 * MIB * steps)
     assert found.verdict == "undecided"
-    assert "times as many steps would do" in found.message
+    assert "times as many epochs would do" in found.message
 
 
 def test_growth_that_slows_down_is_undecided() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from loaders._errors import InputError
 from loaders._trial import machine
 
 
@@ -34,6 +35,13 @@ def test_results_are_never_filed_under_the_hosts_name(
 def test_the_users_own_name_wins(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOADERS_MACHINE", "mine")
     assert machine.machine_name() == "mine"
+
+
+@pytest.mark.parametrize("name", ["../../x", "a/b", "/rooted", "..", ".hidden"])
+def test_a_path_is_no_name(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv("LOADERS_MACHINE", name)
+    with pytest.raises(InputError, match="a name is expected, not a path"):
+        machine.machine_name()
 
 
 def test_the_commit_under_test_is_asvs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,13 @@ def test_known_timeline() -> None:
     assert latencies.max == pytest.approx(0.9)
 
 
+def test_what_the_instrument_took_is_in_no_figure() -> None:
+    paused = Timeline(A.start, A.asked, A.received, A.end, A.samples, paused=1.0)
+    assert epoch_time(paused) == 4.5
+    assert sample_time(paused) == pytest.approx((15.5 - 13.0 - 1.0) / 6)
+    assert first_batch_time(paused) == 3.0
+
+
 def test_one_batch_has_no_steady_part() -> None:
     only = Timeline(0.0, [0.5], [2.0], 2.5, [5])
     assert sample_time(only) == 0.5

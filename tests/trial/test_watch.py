@@ -45,6 +45,7 @@ def test_a_good_strategy_is_ok_and_says_where_it_ran(strategy: Strategy) -> None
         ("return [job.inputs.images[[0] * 100]]", "wrong_output", "more often than it exists"),
         ("return [job.inputs.images[:100].astype('f4')]", "wrong_output", "got float32[32, 32, 3], expected float64"),
         ("return [job.inputs.images[:100] + 1e-9]", "wrong_output", "with other values"),
+        ("job.inputs.images[:] = 0\nreturn [job.inputs.images[:100]]", "wrong_output", "with other values"),
         ("return []", "wrong_output", "delivered 0 samples instead of 100"),
         ("raise ValueError('mine')", "failed", "ValueError: mine (planted.py, line 8, in planted)"),
         ("import no_such_module", "failed", "No module named 'no_such_module'"),
