@@ -134,7 +134,19 @@ def run(
 
     Every record is in the trial log before ``done`` is told of it, so whatever ends this function loses
     at most the trial that was under way.
+
+    Raises
+    ------
+    InputError
+        While another comparison is under way, or where the log cannot be written.
     """
+    with log.exclusive(machine.machine_name()):
+        return _run(planned, done, begin, say)
+
+
+def _run(
+    planned: Plan, done: Callable[[Record], None], begin: Callable[[Trial], None], say: Callable[[str], None]
+) -> list[Record]:
     path = log.log_path(machine.machine_name())
     name, records = _unfinished(planned, log.read(path, say))
     if records:

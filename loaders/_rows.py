@@ -159,7 +159,7 @@ def _row(
         ratio=ratio,
         pair=pair,
         throughput=_estimate(good, "throughput", positive=True),
-        cpu=_estimate(good, "cpu_time"),
+        cpu=_estimate(good, "cpu_time", positive=True),
         peak=_estimate(peaks, "peak_memory"),
         peak_ratio=peak_ratio,
         peak_tree=_estimate(peaks, "peak_memory_tree"),
@@ -199,6 +199,8 @@ def _growth(records: Sequence[Record]) -> str | None:
 def _estimate(records: Sequence[Record], metric: str, *, positive: bool = False) -> Estimate | None:
     values = [getattr(record.metrics, metric) for record in records]
     present = [float(value) for value in values if value is not None]
+    if positive:  # a duration too short for its clock says nothing
+        present = [value for value in present if value > 0]
     return estimate(present, "ratio" if positive else "linear") if present else None
 
 

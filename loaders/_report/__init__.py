@@ -1,7 +1,8 @@
 """From results to the comparison page, and into asv's site.
 
-``page`` collects and renders, ``charts`` draws, ``readme`` renews the README's findings. This module is the asv plugin:
-asv loads it because ``asv.conf.json`` names ``.loaders._report``, and calls every ``OutputPublisher`` that it finds.
+``page`` collects and renders, ``charts`` draws, ``findings`` puts figures into sentences, ``readme`` renews the README.
+This module is the asv plugin: asv loads it because ``asv.conf.json`` names ``.loaders._report``, and calls every
+``OutputPublisher`` that it finds.
 """
 
 from __future__ import annotations

@@ -9,9 +9,10 @@ from typing import Any
 import altair as alt
 import vl_convert
 
+from loaders._report import findings
 from loaders._rows import Comparison, Row
 from loaders._stats import Estimate
-from loaders._words import amount, duration, estimated, factor
+from loaders._words import amount, duration, estimated
 
 WIDTH = 380
 LETTER_WIDTH = 7
@@ -24,7 +25,7 @@ TIME_METRICS = {"epoch_time": "time of an epoch", "sample_time": "time of a samp
 
 def time_chart(comparison: Comparison, rows: Sequence[Row]) -> str:
     """Return the SVG of every strategy's time with its interval."""
-    title = _finding_of_time(rows)
+    title = findings.of_time(rows)
     axis = f"{TIME_METRICS[comparison.ranked_by]} in ms (log scale)"
     points = [_point(row, rows, row.time, 1e3) for row in rows if row.time]
     said = "; ".join(f"{row.strategy} {estimated(row.time, duration)}" for row in rows if row.time)
@@ -33,53 +34,23 @@ def time_chart(comparison: Comparison, rows: Sequence[Row]) -> str:
 
 def memory_chart(rows: Sequence[Row], background: str = "transparent") -> str:
     """Return the SVG of every strategy's peak memory with its interval."""
-    title = _finding_of_memory(rows)
+    title = findings.of_memory(rows)
     points = [_point(row, rows, row.peak, 2**-20, at_least=SMALLEST_MEMORY) for row in rows if row.peak]
     said = "; ".join(f"{row.strategy} {estimated(row.peak, amount)}" for row in rows if row.peak)
     chart = _intervals(points, title, "peak memory above the baseline in MiB (log scale)", background)
     return _svg(chart, f"{title}. {said}")
 
 
-def _name(row: Row, rows: Sequence[Row]) -> str:
-    """Return a strategy's name, with its tier where there are several: they do not deliver the same."""
-    return f"{row.strategy} ({row.tier})" if len({each.tier for each in rows}) > 1 else row.strategy
-
-
 def _point(row: Row, rows: Sequence[Row], estimate: Estimate, unit: float, at_least: float = 0.0) -> dict[str, Any]:
     low = estimate.value if estimate.low is None else estimate.low
     high = estimate.value if estimate.high is None else estimate.high
     return {
-        "strategy": _name(row, rows),
+        "strategy": findings.name_of(row, rows),
         "value": max(at_least, estimate.value * unit),
         "low": max(at_least, low * unit),
         "high": max(at_least, high * unit),
         "kind": "baseline" if row.is_baseline else "strategy" if row.samples else "ended early",
     }
-
-
-def _finding_of_time(rows: Sequence[Row]) -> str:
-    """Say which strategy is fastest, and by how much, if the intervals allow."""
-    timed = [row for row in rows if row.time]
-    if not timed:
-        return "No strategy was timed"
-    best = timed[0]
-    if best.is_baseline:
-        return f"{best.strategy}, the baseline, is fastest"
-    baseline = next((row.strategy for row in rows if row.is_baseline), "the baseline")
-    if best.ratio is None or best.ratio.low is None:
-        return f"{_name(best, rows)} was fastest, but a single sample shows no difference"
-    if not best.ratio.differs_from_one:
-        return f"No difference in time between {best.strategy} and {baseline}"
-    return f"{_name(best, rows)} is fastest: {factor(1 / best.ratio.value)} faster than {baseline}"
-
-
-def _finding_of_memory(rows: Sequence[Row]) -> str:
-    measured = sorted((row for row in rows if row.peak), key=lambda row: row.peak.value if row.peak else 0.0)
-    if not measured or measured[0].peak is None or measured[-1].peak is None:
-        return "No strategy's memory was measured"
-    least, most = measured[0], measured[-1]
-    low, high = amount(measured[0].peak.value), amount(measured[-1].peak.value)
-    return f"From {low} ({least.strategy}) to {high} ({most.strategy})"
 
 
 def _intervals(points: list[dict[str, Any]], title: str, axis: str, background: str = "transparent") -> dict[str, Any]:

@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from loaders import _registry, _words
-from loaders._report import charts
+from loaders._report import charts, findings
 from loaders._rows import Comparison, Row, comparison
 from loaders._trial import Record, log
 
@@ -86,7 +86,8 @@ def render(results: Sequence[ResultSet], home: str | None = None) -> str:
     environment.filters.update(
         duration=lambda each: _stacked(_words.estimated(each, _words.duration)),
         amount=lambda each: _stacked(_words.estimated(each, _words.amount)),
-        rate=lambda each: _stacked(_words.estimated(each, _words.rate)),
+        rate=_words.rate,
+        finding=findings.of,
         times=lambda each: _stacked(_words.times(each)),
         fatter=lambda each: _stacked(_words.times(each, "leaner", "fatter")),
         machine=_words.machine_in_words,

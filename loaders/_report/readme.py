@@ -7,7 +7,7 @@ from pathlib import Path
 
 from loaders import _words
 from loaders._errors import InputError
-from loaders._report import charts, page
+from loaders._report import charts, findings, page
 from loaders._rows import Comparison, Row
 
 PUBLISHED = "reference"
@@ -52,6 +52,7 @@ def _with_findings(readme: str, comparisons: Sequence[Comparison]) -> str:
 
 def _findings(comparisons: Sequence[Comparison]) -> str:
     """Return Markdown: of each question's default case the extremes, and where the figures come from."""
+    sentences: list[str] = []
     lines = [
         "| question | strategy | | time | against the baseline | peak memory |",
         "|---|---|---|---|---|---|",
@@ -59,6 +60,7 @@ def _findings(comparisons: Sequence[Comparison]) -> str:
     for comparison in comparisons:
         case, rows = page.by_case(comparison)[0]
         name = " ".join(filter(None, [comparison.question, _words.case_in_words(case)]))
+        sentences.append(f"* **{name}**: {findings.of(rows)}")
         for row, why in _extremes(rows):
             several = len({each.tier for each in rows}) > 1
             quality = "" if row.psnr is None else f"; {row.tier}, {row.psnr:.0f} dB" if several else ""
@@ -77,6 +79,8 @@ def _findings(comparisons: Sequence[Comparison]) -> str:
     made = [f"{each.question}: {each.rounds} rounds, commit {each.environment.commit[:8]}" for each in comparisons]
     return "\n".join(
         [
+            *sentences,
+            "",
             f"![Peak memory of every selection strategy]({PICTURE.as_posix()})",
             "",
             *lines,

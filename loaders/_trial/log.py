@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
+from filelock import FileLock, Timeout
 
 from loaders._errors import InputError
 from loaders._trial.record import SCHEMA, Record
@@ -27,6 +29,33 @@ def results_root() -> Path:
 def log_path(machine: str) -> Path:
     """Return a machine's trial log."""
     return results_root() / machine / NAME
+
+
+@contextmanager
+def exclusive(machine: str) -> Iterator[None]:
+    """Hold a machine's results for one comparison; whatever ends the process gives them back.
+
+    Raises
+    ------
+    InputError
+        While another comparison holds them: two at once would spoil each other's figures.
+    """
+    path = log_path(machine).with_name(".running")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(path)
+        lock.acquire(blocking=False)
+    except Timeout:
+        raise InputError(
+            f"another comparison is under way in {path.parent}; two at once would spoil each other's figures: "
+            f"wait for it, or end it"
+        ) from None
+    except OSError as error:
+        raise InputError(f"cannot write into {path.parent}: {error.strerror or error}") from error
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def append(path: Path, record: Record) -> None:

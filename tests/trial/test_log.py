@@ -86,6 +86,21 @@ def test_a_full_disk_is_a_clear_error() -> None:
         log.append(Path("/dev/full"), RECORD)
 
 
+def test_one_comparison_at_a_time_and_a_killed_one_holds_nothing() -> None:
+    code = "from loaders._trial import log\nwith log.exclusive('tested'):\n    print('held', flush=True)\n    input()"
+    holder = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == b"held\n"
+    with pytest.raises(InputError, match=r"another comparison is under way.*wait for it"), log.exclusive("tested"):
+        pass
+    with log.exclusive("another machine"):
+        pass
+    holder.kill()
+    holder.wait()
+    with log.exclusive("tested"):
+        pass
+
+
 def test_writers_at_the_same_time_do_not_mix_their_lines(tmp_path: Path) -> None:
     path = tmp_path / "trials.jsonl"
     code = (

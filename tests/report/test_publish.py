@@ -1,0 +1,77 @@
+"""``asv publish``, for real: a repository, asv's own site, and our page in it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from loaders._trial import log
+from tests.conftest import ROOT
+from tests.report.test_page import Parsed, _log, _run
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A repository with this suite's configuration and results of one machine."""
+    root = tmp_path / "project"
+    root.mkdir()
+    shutil.copy(ROOT / "asv.conf.json", root)
+    (root / "pyproject.toml").write_text("[build-system]\nrequires = []\n")
+    identity = ("-c", "user.name=t", "-c", "user.email=t@example.org")
+    for command in (["init", "-q", "-b", "main"], ["add", "."], [*identity, "commit", "-q", "-m", "x"]):
+        subprocess.run(["git", *command], cwd=root, check=True)
+    results = root / "results"
+    results.mkdir()
+    shutil.copy(ROOT / "results" / "benchmarks.json", results)
+    _log(results, _run("a"))
+    return root
+
+
+def _publish(project: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "asv", "publish"], cwd=project, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def test_the_page_is_written_and_linked(project: Path) -> None:
+    done = _publish(project)
+    assert done.returncode == 0, done.stdout + done.stderr
+    site = project / ".asv" / "html"
+    assert "numpy_to_list" in Parsed((site / "comparison.html").read_text("utf-8")).text
+    assert 'href="comparison.html"' in (site / "index.html").read_text("utf-8")
+    assert (site / "index.json").exists(), "asv's own site is whole"
+
+
+def test_files_that_are_not_results_are_named_and_left_out(project: Path) -> None:
+    box = project / "results" / "box"
+    (box / "machine.json").write_text('{"machine": "box", "version": 1}')
+    (box / "abc-virtualenv-py3.11.json").write_text("this is not JSON")
+    (box / "notes.txt").write_text("hello")
+    with (box / log.NAME).open("ab") as file:
+        file.write(b'{"question": "selection", "cut\n\xff\xff\n[]\n')
+    done = _publish(project)
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, said
+    assert "abc-virtualenv-py3.11.json" in said
+    assert "left out lines" in said
+    assert "Traceback" not in said
+    assert "numpy_to_list" in (project / ".asv" / "html" / "comparison.html").read_text("utf-8")
+
+
+def test_a_strategy_file_that_is_gone_does_not_break_the_site(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOADERS_WITH", "nowhere.py")
+    done = _publish(project)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "nowhere.py: no such file" in done.stdout + done.stderr
+    assert (project / ".asv" / "html" / "index.json").exists()
+
+
+def test_no_results_at_all_are_said_on_the_page(project: Path) -> None:
+    shutil.rmtree(project / "results" / "box")
+    done = _publish(project)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "There are no results yet" in (project / ".asv" / "html" / "comparison.html").read_text("utf-8")

@@ -1,0 +1,102 @@
+"""What asv is handed: samples, ``None`` for failed, NaN for not applicable, a skip for what was not compared."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from asv_runner.discovery import disc_benchmarks
+
+import benchmarks.selection
+from benchmarks import _base
+from loaders import _registry
+from loaders._errors import InputError
+from loaders._trial import Record
+from tests.conftest import ROOT
+from tests.test_rows import record
+
+
+@pytest.fixture(scope="module")
+def discovered() -> dict[str, Any]:
+    return {each.name: each for each in disc_benchmarks(str(ROOT / "benchmarks"))}
+
+
+def test_each_question_has_both_instruments_and_no_base_class_is_discovered(discovered: dict[str, Any]) -> None:
+    for question in _registry.questions():
+        expected = {f"{question}.Comparison.track_{metric}" for metric in ("epoch_time", "peak_memory")}
+        expected |= {f"{question}.Drain.time_epoch", f"{question}.Drain.peakmem_epoch"}
+        assert expected <= discovered.keys()
+    assert not [name for name in discovered if name.startswith("_")]
+
+
+def test_each_question_has_a_comparison_of_its_own(discovered: dict[str, Any]) -> None:
+    keys = {name.split(".")[0]: each.setup_cache_key for name, each in discovered.items() if ".Comparison." in name}
+    assert len(set(keys.values())) == len(keys) == len(_registry.questions())
+
+
+def test_units_are_seconds_and_bytes_only(discovered: dict[str, Any]) -> None:
+    """asv reads "larger" as "worse", whatever the unit."""
+    assert {each.unit for each in discovered.values()} == {"seconds", "bytes"}
+    assert all(each.unit == "bytes" for name, each in discovered.items() if "memory" in name or "mem_" in name)
+
+
+def test_parameters_are_the_registry_of_the_working_tree() -> None:
+    params, names = _base.parameters("resize")
+    assert params[0] == list(_registry.variants("resize"))
+    assert (params[1], names) == (["0.5", "2.0", "3.5", "224x224"], ["strategy", "scale"])
+
+
+def _hand_out(records: list[Record], strategy: str, images: str = "500", metric: str = "epoch_time") -> Any:
+    comparison = benchmarks.selection.Comparison()
+    comparison.setup(records, strategy, images)
+    return getattr(comparison, f"track_{metric}")(records, strategy, images)
+
+
+RECORDS = [
+    record("mixed_copy", 0, time=2.0, peak=1),
+    record("mixed_copy", 1, time=3.0, peak=2),
+    record("mixed_copy", 1, status="failed"),
+    record("list_to_list", 0, status="over_budget"),
+    record("mixed_tolist", 0, status="skipped"),
+]
+
+
+def test_samples_are_those_of_good_trials() -> None:
+    assert _hand_out(RECORDS, "mixed_copy") == {"samples": [2.0, 3.0], "number": 1}
+    assert _hand_out(RECORDS, "mixed_copy", metric="peak_memory")["samples"] == [2**20, 2**21]
+
+
+def test_a_strategy_that_went_wrong_is_failed_not_fast() -> None:
+    assert _hand_out(RECORDS, "list_to_list") is None
+
+
+def test_a_metric_that_does_not_apply_is_not_a_number() -> None:
+    assert math.isnan(_hand_out(RECORDS, "mixed_copy", metric="retained_memory"))
+
+
+@pytest.mark.parametrize(
+    ("strategy", "images"), [("numpy_to_list", "500"), ("mixed_copy", "2000"), ("mixed_tolist", "500")]
+)
+def test_what_was_not_compared_is_skipped(strategy: str, images: str) -> None:
+    with pytest.raises(NotImplementedError):
+        _hand_out(RECORDS, strategy, images)
+
+
+@pytest.mark.usefixtures("corpus")
+def test_the_second_instrument_drains_each_strategy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOADERS_SIZE", "tiny")
+    drain = benchmarks.selection.Drain()
+    drain.setup("permutation_index")
+    drain.time_epoch("permutation_index")
+    with pytest.raises(NotImplementedError, match="does not have the strategy"):
+        drain.setup("of_tomorrow")
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"), [("LOADERS_SIZE", "huge"), ("LOADERS_ROUNDS", "x"), ("LOADERS_ROUNDS", "0")]
+)
+def test_a_wrong_variable_is_named(monkeypatch: pytest.MonkeyPatch, variable: str, value: str) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(InputError, match=f"{variable}={value}"):
+        _base.compare("selection")
