@@ -35,7 +35,7 @@ def of_memory(rows: Sequence[Row]) -> str:
     if not measured:
         return "No strategy's memory was measured"
     (least, leanest), (most, fattest) = measured[0], measured[-1]
-    return f"Peak memory from {amount(least)} ({leanest}) to {amount(most)} ({fattest})"
+    return f"From {amount(least)} ({leanest}) to {amount(most)} ({fattest})"
 
 
 def of_pairs(rows: Sequence[Row]) -> str:
@@ -53,4 +53,4 @@ def of_pairs(rows: Sequence[Row]) -> str:
 
 def of(rows: Sequence[Row]) -> str:
     """Return all of it as one line."""
-    return ". ".join(filter(None, [of_time(rows), of_pairs(rows), of_memory(rows)])) + "."
+    return ". ".join(filter(None, [of_time(rows), of_pairs(rows), f"Peak memory {of_memory(rows)[0].lower()}{of_memory(rows)[1:]}"])) + "."

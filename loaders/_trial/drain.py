@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from array import array
@@ -27,6 +28,7 @@ class Tracer:
         self._read = read
         self._clock = clock
         self._next = 0.0
+        self._cost = math.inf
         self._stride = 1
 
     def __call__(self, step: int, now: float) -> None:
@@ -36,7 +38,9 @@ class Tracer:
         resident, in_use, held = self._read()
         after = self._clock()
         self.points.append((step, now, resident, in_use, held))
-        self._next = after + (after - now) * TRACE_SHARE
+        # One slow reading (the machine was busy) must not leave a hole of a second in the trace.
+        self._cost = min(after - now, 1.5 * self._cost)
+        self._next = after + self._cost * TRACE_SHARE
         if len(self.points) > TRACE_POINTS:
             self._stride *= 2
             self.points = [point for point in self.points if point[0] % self._stride == 0]

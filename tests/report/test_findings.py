@@ -30,7 +30,7 @@ def test_the_fastest_is_named_only_where_the_interval_allows() -> None:
 
 def test_memory_goes_from_least_to_most() -> None:
     rows = comparison([record("numpy_to_numpy", 0, 1.0, 24), record("numpy_to_list", 0, 1.0, 1054)]).rows
-    assert findings.of_memory(rows) == "Peak memory from 24.0 MiB (numpy_to_numpy) to 1054 MiB (numpy_to_list)"
+    assert findings.of_memory(rows) == "From 24.0 MiB (numpy_to_numpy) to 1054 MiB (numpy_to_list)"
     assert findings.of_memory([]) == "No strategy's memory was measured"
 
 

@@ -147,6 +147,20 @@ def test_reading_memory_costs_less_than_one_percent() -> None:
     assert reads > 10
 
 
+def test_one_slow_reading_leaves_no_hole_in_the_trace() -> None:
+    clock = Clock()
+
+    def read() -> tuple[int, int, int]:
+        clock.now += 0.5 if len(tracer.points) == 20 else 0.0001
+        return 0, 0, 0
+
+    tracer = Tracer(read, clock)
+    for step in range(3000):
+        clock.now += 0.001
+        tracer(step, clock.now)
+    assert np.diff([point[0] for point in tracer.points]).max() < 30
+
+
 def test_a_long_trace_keeps_an_even_bounded_number_of_points() -> None:
     tracer = Tracer(lambda: (0, 0, 0), lambda: 0.0)
     for step in range(1, 100_001):

@@ -163,9 +163,9 @@ for index in range(1500):
             "growing, in use",
         ),
         (
-            # Pieces kept apart by crumbs, so that malloc can give none of them back: touched, then freed.
+            # Touched, then freed, below pieces that are kept, so that malloc can give none of it back.
             "libc = ctypes.CDLL(None)\nlibc.malloc.restype = ctypes.c_void_p\n"
-            "pieces = [(libc.malloc(65536), libc.malloc(64))[0] for _ in range(1500)]",
+            "pieces = [libc.malloc(65536) for _ in range(1600)]",
             "ctypes.memset(pieces[index], 1, 65536); libc.free(ctypes.c_void_p(pieces[index]))",
             "growing, held by the allocator",
         ),
