@@ -53,4 +53,6 @@ def of_pairs(rows: Sequence[Row]) -> str:
 
 def of(rows: Sequence[Row]) -> str:
     """Return all of it as one line."""
-    return ". ".join(filter(None, [of_time(rows), of_pairs(rows), f"Peak memory {of_memory(rows)[0].lower()}{of_memory(rows)[1:]}"])) + "."
+    memory = of_memory(rows)
+    sentences = [of_time(rows), of_pairs(rows), f"Peak memory {memory[0].lower()}{memory[1:]}"]
+    return ". ".join(filter(None, sentences)) + "."
