@@ -23,6 +23,9 @@ BLOCKS = 16
 MIN_POINTS = 3 * BLOCKS
 """Below it a block's lowest value is an accident."""
 
+CONFIDENCE = 0.99
+"""Of the slope's interval: a false alarm of a leak costs its reader a day."""
+
 TOLERANCE = 2 * 2**20
 """Bytes over the tail: what an interpreter and TensorFlow gain by themselves (a null loop gains below 1 MiB)."""
 
@@ -39,7 +42,7 @@ class Growth(msgspec.Struct, frozen=True):
     Attributes
     ----------
     slope, low, high
-        Bytes a step over the tail, with its 95 % interval.
+        Bytes a step over the tail, with its 99 % interval.
     per_epoch
         ``slope`` in bytes an epoch.
     level
@@ -84,7 +87,7 @@ def growth(trace: MemoryTrace, *, steps_per_epoch: float, memory: int = 0) -> Gr
     span = at[-1] - at[half]
     level = _median(lowest[half:])
     # The lowest point of a sawtooth is seen to one part in so many as there are points in a block.
-    unseen = 2 * _swing(trace.step, trace.resident) * BLOCKS / len(trace.step)
+    unseen = 3 * _swing(trace.step, trace.resident) * BLOCKS / len(trace.step)
     tolerance = max(TOLERANCE, TOLERANCE_SHARE * level, unseen)
 
     def found(verdict: Verdict, message: str = "") -> Growth:
@@ -157,10 +160,10 @@ def _swing(steps: Sequence[int], values: Sequence[int]) -> float:
 
 
 def _slope(at: Sequence[float], values: Sequence[float]) -> tuple[float, float, float]:
-    """Return Theil and Sen's slope with its 95 % interval."""
+    """Return Theil and Sen's slope with its 99 % interval."""
     from scipy.stats import theilslopes
 
-    found = theilslopes(values, at, 0.95)
+    found = theilslopes(values, at, CONFIDENCE)
     return float(found.slope), float(found.low_slope), float(found.high_slope)
 
 
