@@ -61,6 +61,7 @@ class Group(click.Group):
 def main() -> None:
     """Which way of loading data into TensorFlow is fastest, leanest, and safe from running out of memory?"""
     signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGINT, _interrupt)  # a shell's background job is started with it ignored
 
 
 _with = click.option(
@@ -329,7 +330,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _interrupt(signal_number: int, frame: object) -> None:  # noqa: ARG001
-    """Treat SIGTERM as Ctrl-C, so that the trial's processes are ended too."""
+    """End as Ctrl-C does, so that the trial's processes are ended too."""
     raise KeyboardInterrupt
 
 

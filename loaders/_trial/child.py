@@ -70,13 +70,14 @@ def run(trial: Trial, tell: Callable[[Progress | Measured], None]) -> Outcome:
     surroundings = machine.environment(threads=threads, memory_method=peak.method, records=corpus.shard_paths)
 
     libraries_before = memory.libraries()
+    baseline_pss = memory.proportional(os.getpid())
 
     # What preparing has freed must not be found again by the strategy, or its memory would look free.
     gc.collect()
     malloc.trim()
     baseline = memory.resident()
     in_use_before, held_before = malloc.in_use_and_held()
-    tell(Progress(baseline, surroundings))
+    tell(Progress(baseline, baseline_pss, surroundings))
 
     def read_memory() -> tuple[int, int, int]:
         in_use, held = malloc.in_use_and_held()

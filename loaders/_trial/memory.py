@@ -162,7 +162,7 @@ def tree_memory(process: psutil.Process, children: list[psutil.Process]) -> int:
     total = 0
     for each in (process, *children):
         with contextlib.suppress(psutil.Error):
-            total += _proportional(each.pid) if children else resident_of(each)
+            total += proportional(each.pid) if children else resident_of(each)
     return total
 
 
@@ -175,7 +175,8 @@ def resident_of(process: psutil.Process) -> int:
         return int(process.memory_info().rss)
 
 
-def _proportional(pid: int) -> int:
+def proportional(pid: int) -> int:
+    """Return what a process holds, shared pages divided among those who share them (PSS), else its resident set."""
     try:
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):

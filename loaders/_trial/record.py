@@ -186,7 +186,11 @@ class Outcome(msgspec.Struct, frozen=True, tag=True):
 
 
 class Progress(msgspec.Struct, frozen=True, tag=True):
-    """What the fresh process reports on its way: the baseline, before anything is measured."""
+    """What the fresh process reports on its way: the baseline, before anything is measured.
+
+    ``baseline`` is resident memory, ``baseline_pss`` the same with shared pages divided, which a tree is measured by.
+    """
 
     baseline: int
+    baseline_pss: int
     environment: Environment

@@ -33,8 +33,8 @@ class _Seen:
     """What the parent saw of the process tree, in bytes."""
 
     peak: int = 0
+    tree: int = 0
     measured: bool = False
-    had_children: bool = False
 
 
 def run_trial(trial: Trial, corpus: Corpus, *, run: str = "", round: int = 0, planned: int = 0) -> Record:  # noqa: A002
@@ -53,14 +53,15 @@ def run_trial(trial: Trial, corpus: Corpus, *, run: str = "", round: int = 0, pl
     if outcome is None:
         outcome = ended or Outcome("failed", _crash(code, stderr))
     metrics = outcome.metrics
-    above = max(0, seen.peak - baseline)
+    tree = max(0, seen.tree - progress.baseline_pss) if progress else 0
+    above = max(0, seen.peak - baseline, tree)
     if outcome.status in ("over_budget", "timed_out") and progress:
         metrics = msgspec.structs.replace(metrics, peak_memory=above)
     if metrics.memory_trace and metrics.batches and progress:
         judged = growth(metrics.memory_trace, steps_per_epoch=metrics.batches, memory=progress.environment.memory)
         metrics = msgspec.structs.replace(metrics, memory_growth=judged)
-    if seen.had_children:
-        metrics = msgspec.structs.replace(metrics, peak_memory_tree=above)
+    if seen.tree:
+        metrics = msgspec.structs.replace(metrics, peak_memory_tree=tree)
     environment = progress.environment if progress else Environment()
     return Record(
         question=trial.question,
@@ -133,8 +134,10 @@ def _look_after(process: subprocess.Popen[bytes], trial: Trial, seen: _Seen, rep
                 children = inspected.children(recursive=True)
                 look_for_children = now + TREE_INTERVAL
             held = 0 if seen.measured else memory.tree_memory(inspected, children)
-            seen.peak = max(seen.peak, held)
-            seen.had_children = seen.had_children or (bool(children) and not seen.measured)
+            if children:
+                seen.tree = max(seen.tree, held)
+            else:
+                seen.peak = max(seen.peak, held)
             if trial.memory_limit is not None and held > trial.memory_limit:
                 return Outcome(
                     "over_budget",
