@@ -87,9 +87,9 @@ def run(trial: Trial, tell: Callable[[Progress | Measured], None]) -> Outcome:
     cpu_before = cpu_time()
     peak.reset()
     timelines, product = drain(lambda: variant.build(job), tracer, epochs=trial.epochs, keep=question.keeps_output)
+    cpu_after = cpu_time()
     peak_memory = peak.read() - baseline
     code_memory = memory.libraries() - libraries_before
-    cpu_after = cpu_time()
     gc.collect()
     retained = memory.resident() - baseline
     held = malloc.in_use_and_held()[1] - held_before if malloc.available else None
