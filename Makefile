@@ -22,7 +22,7 @@ $(SETUP): pyproject.toml
 
 bench: setup ## Compare all strategies on photographs, a quick look; shows where the page is
 	@# Exit code 1 says that a strategy went wrong, which the page shows; anything else stops here.
-	$(LOADERS) compare || [ $$? -eq 1 ]
+	$(LOADERS) compare --quick || [ $$? -eq 1 ]
 	$(LOADERS) report
 
 test: setup ## Run the tests

@@ -165,7 +165,7 @@ class Drain(ABC):
             raise NotImplementedError("this commit does not have the strategy")
         variant = _registry.find_variant(self.question, strategy)
         data, case = corpus(), asked.default_case
-        import_ahead(variant)
+        import_ahead(variant.build)
         self.job = _registry.Job(data, asked.prepare(data, case, _compare.SEED), case, _compare.SEED)
         self.build = variant.build
 

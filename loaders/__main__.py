@@ -98,9 +98,7 @@ def _shared(command: Any) -> Any:
         click.option(
             "--epochs",
             type=click.IntRange(min=1),
-            default=1,
-            show_default=True,
-            help="Drain so often: for the verdict on memory, some hundred batches in all.",
+            help="Epochs in all: the verdict on memory needs some hundred batches. [default: by question and size]",
         ),
         _with,
         _json,
@@ -165,7 +163,7 @@ def trial(
     size: str,
     memory_limit: int | None,
     deadline: float,
-    epochs: int,
+    epochs: int | None,
     outside: Sequence[str],
     as_json: bool,
 ) -> None:
@@ -203,18 +201,20 @@ def trial(
     help="How often each strategy runs (LOADERS_ROUNDS). [default: by size]",
 )
 @click.option("--all-cases/--default-case", default=None, help="Every value of the question's axes. [default: by size]")
+@click.option("--quick", is_flag=True, help="Only the strategies that carry each question's finding.")
 @_shared
 def compare(
     questions: Sequence[str],
     rounds: int | None,
     *,
     all_cases: bool | None,
+    quick: bool,
     data: str | None,
     strict: bool,
     size: str,
     memory_limit: int | None,
     deadline: float,
-    epochs: int,
+    epochs: int | None,
     outside: Sequence[str],
     as_json: bool,
 ) -> None:
@@ -243,8 +243,9 @@ def compare(
             deadline=deadline,
             outside=tuple(files),
             epochs=epochs,
+            quick=quick,
         )
-        with _terminal.progress(name, len(planned.strategies) * len(planned.cases) * planned.rounds) as bar:
+        with _terminal.progress(name, planned.trials_a_round * planned.rounds) as bar:
             records = _compare.run(planned, done=bar.done, begin=bar.begin, say=_say)
         result = _rows.comparison(records)
         bad = bad or any(record.status not in ("ok", "skipped") for record in records)

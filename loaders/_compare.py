@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes.util
 import hashlib
 import platform
 import random
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -70,13 +72,30 @@ class Plan:
     def trials(self) -> Iterator[tuple[int, Trial]]:
         """Yield every trial with its round, each round in an order of its own."""
         for index in range(self.rounds):
-            of_round = [(strategy, case) for case in self.cases for strategy in self.strategies]
+            of_round = [(strategy, case) for case in self.cases for strategy in self.strategies_in(case)]
             random.Random(f"{self.question} {index}").shuffle(of_round)  # noqa: S311
             for strategy, case in of_round:
                 yield index, self.trial(strategy, case, SEED + index)
 
+    def strategies_in(self, case: dict[str, str]) -> list[str]:
+        """Return the strategies that have something to answer in a case."""
+        return [each for each in self.strategies if _registry.find_variant(self.question, each).runs_in(case)]
+
+    @property
+    def trials_a_round(self) -> int:
+        """How many trials one round has."""
+        return sum(len(self.strategies_in(case)) for case in self.cases)
+
     def trial(self, strategy: str, case: dict[str, str], seed: int) -> Trial:
-        """Return the trial of one strategy."""
+        """Return the trial of one strategy, with what its declaration asks of the process."""
+        variant = _registry.find_variant(self.question, strategy)
+        variables, skip = dict(variant.variables), ""
+        if variant.preload:
+            library = ctypes.util.find_library(variant.preload)
+            if library and sys.platform == "linux":
+                variables["LD_PRELOAD"] = library
+            else:
+                skip = f"the library {variant.preload} is not installed"
         return Trial(
             question=self.question,
             strategy=strategy,
@@ -85,6 +104,8 @@ class Plan:
             seed=seed,
             epochs=self.epochs,
             outside=list(self.outside),
+            variables=variables,
+            skip=skip,
             memory_limit=self.memory_limit or default_memory_limit(),
             deadline=self.deadline,
         )
@@ -99,22 +120,30 @@ def plan(
     memory_limit: int | None = None,
     deadline: float = 600.0,
     outside: tuple[str, ...] = (),
-    epochs: int = 1,
+    epochs: int | None = None,
+    quick: bool = False,
 ) -> Plan:
-    """Return the plan of a question's comparison; what is not given follows from the corpus's size."""
+    """Return the plan of a question's comparison; what is not given follows from the corpus's size.
+
+    A quick one runs those strategies only that carry the question's finding, and those of ``outside`` files.
+    """
     size = SIZES[corpus.manifest.size]
     asked = _registry.find_question(question)
     every = size.all_cases if all_cases is None else all_cases
     return Plan(
         question=question,
-        strategies=tuple(_registry.variants(question)),
+        strategies=tuple(
+            name
+            for name, each in _registry.variants(question).items()
+            if not (quick and asked.quick) or name in asked.quick or each.is_outside
+        ),
         cases=tuple(asked.cases if every else [asked.default_case]),
         rounds=rounds or size.rounds,
         corpus=corpus,
         memory_limit=memory_limit,
         deadline=deadline,
         outside=outside,
-        epochs=epochs,
+        epochs=epochs or (asked.epochs if size.all_cases else 1),
     )
 
 
@@ -157,9 +186,7 @@ def _run(
         if not _is_due(index, trial, records):
             continue
         begin(trial)
-        record = run_trial(
-            trial, planned.corpus, run=name, round=index, planned=len(planned.strategies) * len(planned.cases)
-        )
+        record = run_trial(trial, planned.corpus, run=name, round=index, planned=planned.trials_a_round)
         log.append(path, record)
         records.append(record)
         done(record)

@@ -25,18 +25,22 @@ class OrderQuality(msgspec.Struct, frozen=True):
     displacement: float
     label_run_length: float
     same_shard_neighbours: float
+    tail_monotony: float | None = None
 
 
 class Quality(msgspec.Struct, frozen=True):
     """What a check found out beside right or wrong.
 
     ``psnr`` is in dB against the question's reference, the worst sample's; ``max_difference`` is in grey
-    levels (0 to 255), the worst pixel's.
+    levels (0 to 255), the worst pixel's. ``walk`` is the place on disk of each delivered sample, where the question
+    draws it; ``lost`` is how many samples a strategy left out that may.
     """
 
     psnr: float | None = None
     max_difference: float | None = None
     order: OrderQuality | None = None
+    walk: list[int] | None = None
+    lost: int = 0
 
 
 def samples(batch: Any) -> Iterator[tuple[Any, ...]]:
@@ -66,11 +70,18 @@ def digest(sample: Sequence[Any]) -> bytes:
     return state.digest()
 
 
-def check_drawn_from(universe: Sequence[Sequence[Any]], count: int, batches: Iterable[Any]) -> list[int]:
+def check_drawn_from(
+    universe: Iterable[Sequence[Any]], count: int, batches: Iterable[Any], *, may_lose: bool = False
+) -> list[int]:
     """Check that ``count`` different samples of ``universe`` were delivered, bit for bit.
 
     With ``count == len(universe)`` that is: every sample, exactly once. A sample that stands in the universe
-    twice may be delivered twice.
+    twice may be delivered twice. Of the universe only digests are held, so it may be a generator of large samples.
+
+    Parameters
+    ----------
+    may_lose
+        Fewer than ``count`` are right too, for a strategy that leaves out what it cannot read.
 
     Returns
     -------
@@ -82,7 +93,9 @@ def check_drawn_from(universe: Sequence[Sequence[Any]], count: int, batches: Ite
         Naming the first sample that is foreign or delivered too often, or the wrong number.
     """
     places: defaultdict[bytes, list[int]] = defaultdict(list)
+    example: Sequence[Any] = ()
     for place, sample in enumerate(universe):
+        example = example or sample
         places[digest(sample)].append(place)
     unused = {key: list(reversed(known)) for key, known in places.items()}
     order: list[int] = []
@@ -90,15 +103,16 @@ def check_drawn_from(universe: Sequence[Sequence[Any]], count: int, batches: Ite
         for sample in samples(batch):
             key = digest(sample)
             if key not in unused:
+                known = sum(map(len, places.values()))
                 raise WrongOutputError(
-                    f"sample {len(order)} is not one of the {len(universe)} expected: {_describe(sample, universe[0])}"
+                    f"sample {len(order)} is not one of the {known} expected: {_describe(sample, example)}"
                 )
             if not unused[key]:
                 raise WrongOutputError(
                     f"sample {len(order)} was delivered more often than it exists (place {places[key][0]})"
                 )
             order.append(unused[key].pop())
-    if len(order) != count:
+    if len(order) != count and not (may_lose and 0 < len(order) < count):
         raise WrongOutputError(f"delivered {len(order)} samples instead of {count}")
     return order
 
@@ -130,20 +144,25 @@ def order_quality(order: Sequence[int], labels: Sequence[int], shards: Sequence[
         Mean length of runs of one label, in samples.
     same_shard_neighbours
         Share of neighbouring samples that come from the same file.
+    tail_monotony
+        Of the last tenth of all steps, the share that goes on to the next record on disk: 1 where the last file is
+        read alone, about 0 in a good shuffle.
     """
     import numpy as np
 
     length = len(order)
     if length == 0:
-        return OrderQuality(0.0, 0.0, 0.0)
+        return OrderQuality(0.0, 0.0, 0.0, 0.0)
     place = np.asarray(order)
     label, shard = np.asarray(labels)[place], np.asarray(shards)[place]
     runs = 1 + int(np.count_nonzero(np.diff(label)))
     neighbours = int(np.count_nonzero(np.diff(shard) == 0))
+    tail = np.diff(place[-max(2, length // 10) :])
     return OrderQuality(
         displacement=float(np.abs(place - np.arange(length)).mean() / length),
         label_run_length=length / runs,
         same_shard_neighbours=neighbours / max(1, length - 1),
+        tail_monotony=float(np.mean(tail == 1)) if len(tail) else 0.0,
     )
 
 

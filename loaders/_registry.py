@@ -25,7 +25,7 @@ from loaders._errors import InputError
 
 if TYPE_CHECKING:
     from loaders._contract import Quality
-    from loaders._corpus import Corpus
+    from loaders._corpus import Corpus, Shard
 
 Batch: TypeAlias = Any
 """What a strategy yields: an array or tensor whose first axis counts samples, or a tuple (features, labels)
@@ -36,6 +36,7 @@ Case: TypeAlias = Mapping[str, str]
 
 Inputs = TypeVar("Inputs")
 Build = Callable[["Job[Any]"], Iterable[Batch]]
+Convert = Callable[["Job[Any]"], None]
 BuildT = TypeVar("BuildT", bound=Build)
 
 TIERS = ("identical", "same purpose", "as typed")
@@ -61,6 +62,10 @@ class Job(Generic[Inputs]):
         The same for every strategy of a round, another in the next round.
     batch_size
         Samples in a batch, where the strategy batches.
+    epochs
+        How many epochs a strategy delivers in one pass; 1 unless the question ``repeats``.
+    converted
+        The directory that the strategy's ``convert`` writes into.
     """
 
     corpus: Corpus
@@ -68,6 +73,8 @@ class Job(Generic[Inputs]):
     case: Case
     seed: int
     batch_size: int = 32
+    epochs: int = 1
+    converted: Path = Path("converted")
 
 
 @dataclass(frozen=True)
@@ -83,6 +90,20 @@ class Question:
     axes
         Named parameters with their values, the first of which is the default. Values are strings because
         asv, JSON and the command line know them by name.
+    floor
+        Returns the bytes that a strategy must hold at least, where its buffers are known.
+    shards
+        Returns the TFRecord files that all strategies read, so that a failure can be traced to one of them.
+    reads
+        Returns the files that a strategy reads, for ``disk_bytes`` and the state of the page cache; with an axis
+        ``page_cache`` they are brought into that state (``warm`` or ``cold``) first.
+    quick
+        The strategies that a quick comparison runs; all of them where none is named.
+    epochs
+        How many epochs a trial takes for published numbers; elsewhere one.
+    repeats
+        A strategy delivers ``Job.epochs`` epochs in one pass, as a pipeline with ``repeat`` does, and fills its buffers
+        once. Otherwise it is drained anew for each epoch.
     ranked_by
         The metric (``loaders._trial.record.Metrics``) that stands for time on the page.
     keeps_output
@@ -93,6 +114,12 @@ class Question:
     prepare: Callable[[Corpus, Case, int], Any]
     check: Callable[[Job[Any], Variant, Iterable[Batch]], Quality]
     axes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    floor: Callable[[Job[Any], Variant], int | None] | None = None
+    shards: Callable[[Job[Any]], Sequence[Shard]] | None = None
+    reads: Callable[[Job[Any], Variant], Sequence[str]] | None = None
+    quick: Sequence[str] = ()
+    epochs: int = 1
+    repeats: bool = False
     ranked_by: str = "epoch_time"
     keeps_output: bool = False
     name: str = ""
@@ -125,6 +152,15 @@ class Variant:
         the time) or *as typed* (what people write, whatever it returns).
     matches
         The strategy whose output this one reproduces by other means; the page shows the pair's ratio.
+    variables
+        Environment variables that are set before the process starts, and are a part of the strategy.
+    preload
+        A library that takes the place of the C library's malloc, such as ``jemalloc``.
+    only
+        The values of some axes to which comparisons keep it, because elsewhere it answers nothing.
+    convert
+        Writes what the strategy reads into ``Job.converted``. It runs in a process of its own before the trial, and is
+        measured there.
     """
 
     question: str
@@ -133,6 +169,19 @@ class Variant:
     baseline: bool
     tier: str
     matches: str | None
+    variables: Mapping[str, str] = field(default_factory=dict)
+    preload: str | None = None
+    only: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    convert: Convert | None = None
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether a ``--with`` file declares it."""
+        return not self.build.__module__.startswith("loaders.")
+
+    def runs_in(self, case: Case) -> bool:
+        """Whether a comparison runs it in a case."""
+        return all(case[axis] in values for axis, values in self.only.items())
 
     @property
     def doc(self) -> str:
@@ -163,6 +212,10 @@ def variant(
     baseline: bool = False,
     tier: str = "identical",
     matches: str | None = None,
+    variables: Mapping[str, str] | None = None,
+    preload: str | None = None,
+    only: Mapping[str, Sequence[str]] | None = None,
+    convert: Convert | None = None,
 ) -> Callable[[BuildT], BuildT]: ...
 def variant(
     build: BuildT | None = None,
@@ -171,6 +224,10 @@ def variant(
     baseline: bool = False,
     tier: str = "identical",
     matches: str | None = None,
+    variables: Mapping[str, str] | None = None,
+    preload: str | None = None,
+    only: Mapping[str, Sequence[str]] | None = None,
+    convert: Convert | None = None,
 ) -> BuildT | Callable[[BuildT], BuildT]:
     """Declare a strategy; the function is returned as it was given.
 
@@ -182,8 +239,8 @@ def variant(
         Ratios are taken to this strategy. Exactly one in a question.
     tier
         One of ``TIERS``.
-    matches
-        See ``Variant.matches``.
+    matches, variables, preload, only, convert
+        See ``Variant``.
 
     Raises
     ------
@@ -206,7 +263,18 @@ def variant(
         strategies = _variants.setdefault(belongs_to, {})
         if function.__name__ in strategies:
             raise InputError(f"{belongs_to} already has a strategy named {function.__name__}")
-        strategies[function.__name__] = Variant(belongs_to, function.__name__, function, baseline, tier, matches)
+        strategies[function.__name__] = Variant(
+            belongs_to,
+            function.__name__,
+            function,
+            baseline,
+            tier,
+            matches,
+            variables or {},
+            preload,
+            only or {},
+            convert,
+        )
         return function
 
     return register if build is None else register(build)

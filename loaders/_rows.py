@@ -176,7 +176,7 @@ def _row(
 
 def _status(records: Sequence[Record]) -> str:
     """Put the trials' ends into words: ``ok``, or what went wrong, how often, and why."""
-    ends = _distinct((record.status, record.message) for record in records if record.status != "ok")
+    ends = _distinct((record.status, record.message) for record in records if record.status != "ok" or record.message)
     if not ends:
         return "ok"
     words = []

@@ -79,7 +79,10 @@ def growth_in_words(growth: Growth) -> str:
     if growth.verdict == "undecided":
         return f"undecided: {growth.message}"
     if growth.verdict in ("flat", "plateau"):
-        return f"{growth.verdict} at {amount(growth.level)} over {growth.steps} steps"
+        kept = max(0.0, growth.held or 0.0)
+        # What is kept is part of a level that it may exceed: pages that were given back are not resident.
+        whose = f", of it {amount(kept)} held by the allocator" if 2**20 <= kept <= growth.level else ""
+        return f"{growth.verdict} at {amount(growth.level)}{whose}, over {growth.steps} steps"
     slope, low, high = (each / 2**10 for each in (growth.slope, growth.low, growth.high))
     return f"{growth.verdict}: {slope:.1f} KiB a step ({low:.1f} to {high:.1f}); {growth.message}"
 

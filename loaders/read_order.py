@@ -1,29 +1,40 @@
 """Read order: walk the records of a sharded, labelled data set.
 
-*Asked.* A data set lies in several TFRecord files, sorted by label. Which way of walking them is fastest and
-leanest, and how well does it mix?
+*Asked.* A data set lies in several TFRecord files, sorted by label. Which way of walking them is fastest and leanest,
+how well does it mix, and whose fault is it when memory keeps growing?
 
-*Held fixed.* The same records in five shards, each an encoded JPEG (about 50 KB) and a label; one shuffle
-buffer of a quarter of the records, parsing, batches of 32, one epoch, a warm page cache.
+*Held fixed.* The same records in five shards, walked several times in one pass (``repeat``); a shuffle buffer of a
+quarter of the records, parsing, batches of 32, two batches prefetched, a warm page cache. A record is an encoded JPEG
+(about 50 KB), a decoded tensor (about 0.5 MB), or one integer, without a shuffle buffer, so that the order of reading
+shows. *Mixed* strategies draw from two sources, the last shard and the others, with weights 0.1 and 0.9. Allocator
+settings are set before a trial's process starts.
 
 *Not measured.* Decoding, which would hide the reading; a slow disk.
 
 *Invisible when* decoding or training takes longer than reading: the strategies then differ in memory and order only.
+Growth shows in long trials only, some hundred batches (``--epochs``), and with large records.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from loaders._contract import Quality, check_drawn_from, order_quality
-from loaders._registry import Batch, Case, Job, Question, Variant, variant
+from loaders._registry import Batch, Case, Job, Question, Skip, Variant, variant
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
-    from loaders._corpus import Corpus
+    from loaders._corpus import Corpus, Shard
+
+PREFETCHED = 2
+"""Batches. A number, not AUTOTUNE, so that what a pipeline may hold is known."""
+
+PICTURES = {"record": ("jpeg", "tensor")}
+TENSORS = {"record": ("tensor",)}
+"""Where an allocator's habits show; with smaller records a cure has little to cure."""
 
 
 @dataclass(frozen=True)
@@ -32,61 +43,158 @@ class Records:
 
     Attributes
     ----------
-    files
-        The shards' paths.
+    shards
+        The TFRecord files.
     places
         For each record in order its file's number, the offset of its payload and its length, in bytes.
     shuffle_buffer
         In records.
+    record
+        What a record holds: the case's value.
     """
 
-    files: list[str]
+    shards: list[Shard]
     places: list[tuple[int, int, int]]
     shuffle_buffer: int
+    record: str
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether a record holds one integer instead of a picture and its label."""
+        return self.record == "int64"
+
+    @property
+    def files(self) -> list[str]:
+        """The shards' paths."""
+        return [shard.path for shard in self.shards]
 
 
-def _prepare(corpus: Corpus, case: Case, seed: int) -> Records:  # noqa: ARG001 - one case, shuffling is seeded later
+def _prepare(corpus: Corpus, case: Case, seed: int) -> Records:  # noqa: ARG001 - shuffling is seeded later
+    shards = corpus.encoded(case["record"])
     places = [
         (number, offset, length)
-        for number, shard in enumerate(corpus.shards)
+        for number, shard in enumerate(shards)
         for offset, length in zip(shard.offsets, shard.lengths, strict=True)
     ]
-    return Records(corpus.shard_paths, places, max(1, len(places) // 4))
+    # The integers' order is drawn, and a shuffle buffer would hide how they were read.
+    buffer = 1 if case["record"] == "int64" else max(1, len(places) // 4)
+    return Records(shards, places, buffer, case["record"])
 
 
-def _check(job: Job[Records], variant: Variant, batches: Iterable[Batch]) -> Quality:  # noqa: ARG001
+def _payload(inputs: Records, index: int) -> bytes:
+    """Read one record from its place in its file."""
+    number, offset, length = inputs.places[index]
+    with open(inputs.files[number], "rb") as file:  # noqa: PTH123 - in a hot path
+        file.seek(offset)
+        return file.read(length)
+
+
+def _samples(corpus: Corpus, inputs: Records) -> Iterator[tuple[Any, ...]]:
+    """Yield what every record should hold: of JPEG records the image files, of others what lies in their places."""
     from pathlib import Path
 
-    images = [Path(path).read_bytes() for path in job.corpus.image_paths]
-    labels = job.corpus.image_labels
-    universe = list(zip(images, labels, strict=True))
-    order = check_drawn_from(universe, len(universe), batches)
-    shards = [number for number, _, _ in job.inputs.places]
-    return Quality(order=order_quality(order, labels, shards))
-
-
-QUESTION = Question(prepare=_prepare, check=_check)
-
-
-def _parse(record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Return the JPEG's bytes and the label of a serialised record."""
     import tensorflow as tf
 
-    features = {"image": tf.io.FixedLenFeature([], tf.string), "label": tf.io.FixedLenFeature([], tf.int64)}
-    example = tf.io.parse_single_example(record, features)
-    return example["image"], example["label"]
+    if inputs.record == "jpeg":
+        for path, label in zip(corpus.image_paths, corpus.image_labels, strict=True):
+            yield Path(path).read_bytes(), label
+        return
+    for index in range(len(inputs.places)):
+        feature = tf.train.Example.FromString(_payload(inputs, index)).features.feature
+        if inputs.is_integer:
+            yield (feature["index"].int64_list.value[0],)
+        else:
+            yield (feature["image"].bytes_list.value[0], feature["label"].int64_list.value[0])
 
 
-def _shuffled_batches(records: tf.data.Dataset, job: Job[Records]) -> Any:
-    """Return what all but range indexing do after reading: shuffle, parse, batch, prefetch."""
-    import tensorflow as tf
-
-    return (
-        records.shuffle(job.inputs.shuffle_buffer, seed=job.seed)
-        .map(_parse, num_parallel_calls=tf.data.AUTOTUNE)
-        .batch(job.batch_size)
-        .prefetch(tf.data.AUTOTUNE)
+def _check(job: Job[Records], variant: Variant, batches: Iterable[Batch]) -> Quality:
+    inputs = job.inputs
+    may_lose = variant.build is parallel_reads_ignore_errors
+    order = check_drawn_from(_samples(job.corpus, inputs), len(inputs.places), batches, may_lose=may_lose)
+    shards = [number for number, _, _ in inputs.places]
+    labels = shards if inputs.is_integer else job.corpus.image_labels
+    return Quality(
+        order=order_quality(order, labels, shards),
+        walk=order if inputs.is_integer else None,
+        lost=len(inputs.places) - len(order),
     )
+
+
+def _floor(job: Job[Records], variant: Variant) -> int | None:
+    """Return what a pipeline must hold at least: its shuffle buffer and the batch in hand.
+
+    Prefetched batches are not counted: a consumer that only drains takes each as soon as it is there.
+    """
+    inputs = job.inputs
+    if inputs.is_integer:
+        return None
+    mean = sum(length for _, _, length in inputs.places) / len(inputs.places)
+    shuffled = 0 if variant.name == range_indexed.__name__ else inputs.shuffle_buffer
+    return int(mean * (shuffled + job.batch_size))
+
+
+QUESTION = Question(
+    prepare=_prepare,
+    check=_check,
+    floor=_floor,
+    shards=lambda job: job.inputs.shards,
+    reads=lambda job, _: job.inputs.files,
+    axes={"record": ("jpeg", "tensor", "int64")},
+    quick=("range_indexed", "sequential", "parallel_reads", "interleave"),
+    epochs=8,
+    repeats=True,
+)
+
+
+def _parser(job: Job[Records]) -> Any:
+    """Return the function that parses a serialised record into what a sample is."""
+    import tensorflow as tf
+
+    features: dict[str, Any] = (
+        {"index": tf.io.FixedLenFeature([], tf.int64)}
+        if job.inputs.is_integer
+        else {"image": tf.io.FixedLenFeature([], tf.string), "label": tf.io.FixedLenFeature([], tf.int64)}
+    )
+
+    def parse(record: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        return tuple(tf.io.parse_single_example(record, features)[name] for name in features)
+
+    return parse
+
+
+def _batches(records: tf.data.Dataset, job: Job[Records], *, parsed: bool = False, prefetch: bool = True) -> Any:
+    """Return what all but range indexing do after reading: repeat, shuffle, parse, batch, prefetch."""
+    import tensorflow as tf
+
+    shuffled = records.repeat(job.epochs).shuffle(job.inputs.shuffle_buffer, seed=job.seed)
+    if not parsed:
+        shuffled = shuffled.map(_parser(job), num_parallel_calls=tf.data.AUTOTUNE)
+    batched = shuffled.batch(job.batch_size)
+    return batched.prefetch(PREFETCHED) if prefetch else batched
+
+
+def _parallel(files: Sequence[str]) -> Any:
+    import tensorflow as tf
+
+    return tf.data.TFRecordDataset(files, num_parallel_reads=4)
+
+
+def _interleaved(files: Sequence[str], seed: int, **options: Any) -> Any:
+    """Return all files at once, one record from each in turn; TensorFlow wants no more calls than files."""
+    import glob
+
+    import tensorflow as tf
+
+    # `list_files` takes patterns; a path that holds [ or * must not act as one.
+    listed = tf.data.Dataset.list_files([glob.escape(path) for path in files], shuffle=True, seed=seed)
+    return listed.interleave(tf.data.TFRecordDataset, cycle_length=len(files), block_length=1, **options)
+
+
+def _mixed(sources: Sequence[Any], job: Job[Records]) -> Any:
+    import tensorflow as tf
+
+    # Until both sources are empty, so that an epoch is every record once.
+    return tf.data.Dataset.sample_from_datasets(sources, [0.9, 0.1], seed=job.seed, stop_on_empty_dataset=False)
 
 
 @variant(baseline=True)
@@ -94,24 +202,19 @@ def range_indexed(job: Job[Records]) -> Iterable[Batch]:
     """``Dataset.range(n)``, shuffled whole, then fetch record i from its place in its file."""
     import tensorflow as tf
 
-    places = job.inputs.places
-
-    def fetch(index: int) -> bytes:
-        number, offset, length = places[index]
-        with open(job.inputs.files[number], "rb") as file:  # noqa: PTH123 - in a hot path
-            file.seek(offset)
-            return file.read(length)
+    inputs = job.inputs
 
     def record(index: tf.Tensor) -> tf.Tensor:
-        return tf.ensure_shape(tf.numpy_function(fetch, [index], tf.string), [])
+        return tf.ensure_shape(tf.numpy_function(lambda i: _payload(inputs, i), [index], tf.string), [])
 
     return (
-        tf.data.Dataset.range(len(places))
-        .shuffle(len(places), seed=job.seed)
+        tf.data.Dataset.range(len(inputs.places))
+        .shuffle(len(inputs.places), seed=job.seed)
+        .repeat(job.epochs)
         .map(record, num_parallel_calls=tf.data.AUTOTUNE)
-        .map(_parse, num_parallel_calls=tf.data.AUTOTUNE)
+        .map(_parser(job), num_parallel_calls=tf.data.AUTOTUNE)
         .batch(job.batch_size)
-        .prefetch(tf.data.AUTOTUNE)
+        .prefetch(PREFETCHED)
     )
 
 
@@ -120,27 +223,153 @@ def sequential(job: Job[Records]) -> Iterable[Batch]:
     """One shard after another, then a shuffle buffer."""
     import tensorflow as tf
 
-    return _shuffled_batches(tf.data.TFRecordDataset(job.inputs.files), job)
+    return _batches(tf.data.TFRecordDataset(job.inputs.files), job)
 
 
 @variant
 def parallel_reads(job: Job[Records]) -> Iterable[Batch]:
     """``TFRecordDataset(files, num_parallel_reads=4)`` with the default read buffer."""
+    return _batches(_parallel(job.inputs.files), job)
+
+
+@variant(only=PICTURES)
+def parallel_reads_100(job: Job[Records]) -> Iterable[Batch]:
+    """The same with ``buffer_size=100``, as published: its author meant records, but it is bytes."""
     import tensorflow as tf
 
-    return _shuffled_batches(tf.data.TFRecordDataset(job.inputs.files, num_parallel_reads=4), job)
+    records = tf.data.TFRecordDataset(job.inputs.files, buffer_size=100, num_parallel_reads=4)
+    return _batches(records, job)
+
+
+@variant(only={"record": ("jpeg",)})
+def parallel_reads_ignore_errors(job: Job[Records]) -> Iterable[Batch]:
+    """Parallel reads with ``ignore_errors()``: leaves out what is damaged; the record says how many were lost."""
+    return _batches(_parallel(job.inputs.files).ignore_errors(), job)
 
 
 @variant
 def interleave(job: Job[Records]) -> Iterable[Batch]:
     """``list_files(shuffle).interleave(TFRecordDataset)`` over all shards at once, 4 parallel calls."""
-    import glob
+    return _batches(_interleaved(job.inputs.files, job.seed, num_parallel_calls=4), job)
 
+
+@variant
+def interleave_sequential(job: Job[Records]) -> Iterable[Batch]:
+    """Interleave without ``num_parallel_calls``: one thread takes from each shard in turn."""
+    return _batches(_interleaved(job.inputs.files, job.seed), job)
+
+
+@variant
+def interleave_deterministic_false(job: Job[Records]) -> Iterable[Batch]:
+    """Interleave that takes whichever shard is ready (``deterministic=False``)."""
+    return _batches(_interleaved(job.inputs.files, job.seed, num_parallel_calls=4, deterministic=False), job)
+
+
+@variant(only=PICTURES)
+def interleave_autotune(job: Job[Records]) -> Iterable[Batch]:
+    """Interleave with ``num_parallel_calls=AUTOTUNE``."""
     import tensorflow as tf
 
-    # `list_files` takes patterns; a path that holds [ or * must not act as one.
-    files = tf.data.Dataset.list_files([glob.escape(path) for path in job.inputs.files], shuffle=True, seed=job.seed)
-    records = files.interleave(
-        tf.data.TFRecordDataset, cycle_length=len(job.inputs.files), block_length=1, num_parallel_calls=4
-    )
-    return _shuffled_batches(records, job)
+    return _batches(_interleaved(job.inputs.files, job.seed, num_parallel_calls=tf.data.AUTOTUNE), job)
+
+
+@variant
+def mixed_parallel_reads(job: Job[Records]) -> Iterable[Batch]:
+    """Two sources of parallel reads under ``sample_from_datasets``, one parsing function after mixing."""
+    files = job.inputs.files
+    return _batches(_mixed([_parallel(files[:-1]), _parallel(files[-1:])], job), job)
+
+
+@variant
+def mixed_interleave(job: Job[Records]) -> Iterable[Batch]:
+    """Two sources of interleaved reads under ``sample_from_datasets``, one parsing function after mixing."""
+    return _batches(_mixed(_two_interleaved(job), job), job)
+
+
+@variant(only=TENSORS)
+def mixed_parallel_reads_no_prefetch(job: Job[Records]) -> Iterable[Batch]:
+    """Elimination experiment: mixed parallel reads without prefetch."""
+    files = job.inputs.files
+    return _batches(_mixed([_parallel(files[:-1]), _parallel(files[-1:])], job), job, prefetch=False)
+
+
+@variant(only=TENSORS)
+def mixed_interleave_no_prefetch(job: Job[Records]) -> Iterable[Batch]:
+    """Elimination experiment: mixed interleave without prefetch."""
+    return _batches(_mixed(_two_interleaved(job), job), job, prefetch=False)
+
+
+@variant(only=TENSORS)
+def mixed_parallel_reads_map_apart(job: Job[Records]) -> Iterable[Batch]:
+    """Elimination experiment: each source of the mixed parallel reads has a parsing function of its own."""
+    files = job.inputs.files
+    sources = [_parallel(part).map(_parser(job)) for part in (files[:-1], files[-1:])]
+    return _batches(_mixed(sources, job), job, parsed=True)
+
+
+@variant(only=TENSORS)
+def mixed_interleave_map_apart(job: Job[Records]) -> Iterable[Batch]:
+    """Elimination experiment: each source of the mixed interleave has a parsing function of its own."""
+    return _batches(_mixed([each.map(_parser(job)) for each in _two_interleaved(job)], job), job, parsed=True)
+
+
+def _two_interleaved(job: Job[Records]) -> list[Any]:
+    files = job.inputs.files
+    return [_interleaved(part, job.seed, num_parallel_calls=min(4, len(part))) for part in (files[:-1], files[-1:])]
+
+
+@variant(matches="interleave", variables={"MALLOC_ARENA_MAX": "1"}, only=TENSORS)
+def interleave_arena_1(job: Job[Records]) -> Iterable[Batch]:
+    """Interleave under ``MALLOC_ARENA_MAX=1``: all threads share one heap."""
+    return interleave(job)
+
+
+@variant(matches="interleave", variables={"MALLOC_ARENA_MAX": "2"}, only=TENSORS)
+def interleave_arena_2(job: Job[Records]) -> Iterable[Batch]:
+    """Interleave under ``MALLOC_ARENA_MAX=2``."""
+    return interleave(job)
+
+
+@variant(matches="interleave", variables={"MALLOC_MMAP_THRESHOLD_": "131072"}, only=TENSORS)
+def interleave_mmap_threshold(job: Job[Records]) -> Iterable[Batch]:
+    """Interleave under ``MALLOC_MMAP_THRESHOLD_=131072``: large pieces go back to the system when they are freed."""
+    return interleave(job)
+
+
+@variant(matches="parallel_reads", variables={"MALLOC_MMAP_THRESHOLD_": "131072"}, only=TENSORS)
+def parallel_reads_mmap_threshold(job: Job[Records]) -> Iterable[Batch]:
+    """Parallel reads under ``MALLOC_MMAP_THRESHOLD_=131072``."""
+    return parallel_reads(job)
+
+
+@variant(matches="interleave", only=TENSORS)
+def interleave_trim(job: Job[Records]) -> Iterable[Batch]:
+    """Interleave, and ``malloc_trim(0)`` once an epoch."""
+    import ctypes
+
+    try:
+        trim = ctypes.CDLL(None).malloc_trim
+    except (AttributeError, OSError, TypeError):
+        raise Skip("this C library has no malloc_trim") from None
+    batches = interleave(job)
+    an_epoch = -(-len(job.inputs.places) // job.batch_size)
+
+    def trimmed() -> Iterator[Batch]:
+        for number, batch in enumerate(batches, 1):
+            yield batch
+            if number % an_epoch == 0:
+                trim(0)
+
+    return trimmed()
+
+
+@variant(matches="interleave", preload="tcmalloc_minimal", only=TENSORS)
+def interleave_tcmalloc(job: Job[Records]) -> Iterable[Batch]:
+    """Interleave with tcmalloc in the place of glibc's malloc."""
+    return interleave(job)
+
+
+@variant(matches="interleave", preload="jemalloc", only=TENSORS)
+def interleave_jemalloc(job: Job[Records]) -> Iterable[Batch]:
+    """Interleave with jemalloc in the place of glibc's malloc."""
+    return interleave(job)

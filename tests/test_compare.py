@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from loaders import _compare
+from loaders import _compare, _registry
 from loaders._compare import GIVE_UP_AFTER, Plan
 from loaders._corpus import Corpus
 from loaders._trial import Record, Trial, log
@@ -148,3 +148,18 @@ def test_a_plan_follows_from_the_size(corpus: Corpus, size: str, cases: int, rou
     assert (len(planned.cases), planned.rounds) == (cases, rounds)
     assert 0 < (planned.trial("list_to_list", {}, 1).memory_limit or 0) < 2**50
     assert planned.strategies[0] == "list_to_list"
+
+
+def test_a_quick_plan_runs_what_carries_the_finding_and_outside_strategies(corpus: Corpus) -> None:
+    quick = _compare.plan("read_order", corpus, quick=True)
+    assert quick.strategies == ("range_indexed", "sequential", "parallel_reads", "interleave")
+    assert quick.trials_a_round == 4
+    assert len(_compare.plan("selection", corpus, quick=True).strategies) == len(_registry.variants("selection"))
+
+
+def test_a_strategy_runs_only_where_it_answers_something(corpus: Corpus) -> None:
+    planned = _compare.plan("read_order", corpus, all_cases=True, rounds=1)
+    trials = [(trial.strategy, trial.case["record"]) for _, trial in planned.trials()]
+    assert ("interleave_arena_1", "tensor") in trials
+    assert ("interleave_arena_1", "jpeg") not in trials
+    assert len(trials) == planned.trials_a_round

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,23 +13,29 @@ from loaders import _contract, _registry
 from loaders._contract import check_drawn_from, digest, order_quality, psnr, samples
 from loaders._corpus import Corpus
 from loaders._errors import WrongOutputError
-from loaders._registry import Job
+from loaders._registry import Job, Skip
 
 EVERY = [
     (name, strategy, case)
     for name, question in _registry.questions().items()
-    for strategy in _registry.variants(name)
-    for case in (question.cases if name == "resize" else [question.default_case])
+    for strategy, each in _registry.variants(name).items()
+    for case in ([case for case in question.cases if each.runs_in(case)][: None if name == "resize" else 1])
 ]
 
 
 @pytest.mark.parametrize(("question", "strategy", "case"), EVERY, ids=str)
 def test_every_strategy_delivers_what_its_question_asks_for(
-    corpus: Corpus, question: str, strategy: str, case: dict[str, str]
+    corpus: Corpus, tmp_path: Path, question: str, strategy: str, case: dict[str, str]
 ) -> None:
     asked, variant = _registry.find_question(question), _registry.find_variant(question, strategy)
-    job = Job(corpus, asked.prepare(corpus, case, 7), case, 7)
-    asked.check(job, variant, variant.build(job))
+    job = Job(corpus, asked.prepare(corpus, case, 7), case, 7, converted=tmp_path)
+    if variant.convert:
+        variant.convert(job)
+    try:
+        quality = asked.check(job, variant, variant.build(job))
+    except Skip as skip:
+        pytest.skip(str(skip))
+    assert not quality.lost
 
 
 @pytest.mark.parametrize("strategy", _registry.variants("selection"))
@@ -129,4 +136,19 @@ def test_order_quality_of_known_orders() -> None:
     assert mixed.displacement == pytest.approx(1 / 3, abs=0.08)
     assert mixed.label_run_length < 3
     assert mixed.same_shard_neighbours == pytest.approx(0.25, abs=0.12)
-    assert order_quality([], [], []) == _contract.OrderQuality(0.0, 0.0, 0.0)
+    assert order_quality([], [], []) == _contract.OrderQuality(0.0, 0.0, 0.0, 0.0)
+    assert (in_order.tail_monotony, reversed_.tail_monotony) == (1.0, 0.0)
+    last_alone = [*range(0, 75, 3), *range(1, 75, 3), *range(2, 75, 3), *range(75, 100)]
+    assert order_quality(last_alone, labels, shards).tail_monotony == 1.0
+
+
+def test_fewer_samples_pass_only_where_some_may_be_lost() -> None:
+    assert check_drawn_from(UNIVERSE, 6, _batches([0, 1, 2]), may_lose=True) == [0, 1, 2]
+    with pytest.raises(WrongOutputError, match="delivered 0 samples"):
+        check_drawn_from(UNIVERSE, 6, [], may_lose=True)
+    with pytest.raises(WrongOutputError, match="more often"):
+        check_drawn_from(UNIVERSE, 6, _batches([0, 0]), may_lose=True)
+
+
+def test_a_universe_may_be_a_generator() -> None:
+    assert check_drawn_from((each for each in UNIVERSE), 6, _batches(list(range(6)))) == list(range(6))

@@ -21,7 +21,19 @@ REQUIRED = {
         "opencv_linear",
         "opencv_area",
     },
-    "read_order": {"range_indexed", "sequential", "parallel_reads", "interleave"},
+    "record_format": {"separate_files", "encoded_bytes", "serialize_tensor", "raw_pixels"},
+    "read_order": {
+        "range_indexed",
+        "sequential",
+        "parallel_reads",
+        "parallel_reads_100",
+        "interleave",
+        "interleave_arena_1",
+        "interleave_arena_2",
+        "interleave_mmap_threshold",
+        "mixed_parallel_reads",
+        "mixed_interleave",
+    },
 }
 """Ids are permanent: results, write-ups and links know them."""
 
@@ -48,6 +60,18 @@ def test_labels_are_unique_and_matches_exist(question: str) -> None:
     assert len(set(labels)) == len(labels)
     for each in strategies.values():
         assert each.matches is None or each.matches in strategies
+
+
+@pytest.mark.parametrize("question", sorted(_registry.questions()))
+def test_slices_name_what_exists(question: str) -> None:
+    asked, strategies = _registry.find_question(question), _registry.variants(question)
+    assert set(asked.quick) <= set(strategies)
+    assert not asked.quick or _registry.baseline(question).name in asked.quick
+    for each in strategies.values():
+        assert all(set(values) <= set(asked.axes[axis]) for axis, values in each.only.items())
+        assert any(each.runs_in(case) for case in asked.cases)
+    for case in asked.cases:
+        assert _registry.baseline(question).runs_in(case)
         assert each.tier in _registry.TIERS
 
 
@@ -181,4 +205,4 @@ def test_default_case_comes_first() -> None:
     asked = _registry.find_question("resize")
     assert asked.cases[0] == asked.default_case == {"scale": "0.5"}
     assert len(asked.cases) == 4
-    assert _registry.find_question("read_order").cases == [{}]
+    assert _registry.find_question("read_order").cases[0] == {"record": "jpeg"}

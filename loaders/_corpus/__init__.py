@@ -5,7 +5,8 @@ named by a digest of everything that decides its bytes, is put there in one rena
 its manifest's digests before it is used again. Nothing is ever written into the user's folder.
 """
 
+from loaders._corpus._damage import damage
 from loaders._corpus._manifest import SIZES, Corpus, Image, Shard, Size
 from loaders._corpus._store import cache_root, load_corpus, open_corpus
 
-__all__ = ["SIZES", "Corpus", "Image", "Shard", "Size", "cache_root", "load_corpus", "open_corpus"]
+__all__ = ["SIZES", "Corpus", "Image", "Shard", "Size", "cache_root", "damage", "load_corpus", "open_corpus"]

@@ -59,6 +59,11 @@ class Shard(msgspec.Struct, frozen=True):
     offsets: list[int]
     lengths: list[int]
 
+    @property
+    def size(self) -> int:
+        """Bytes of the file: a record ends with a checksum of 4 bytes."""
+        return self.offsets[-1] + self.lengths[-1] + 4 if self.offsets else 0
+
 
 class LeftOut(msgspec.Struct, frozen=True):
     """A file of the user's folder that could not be read, and why."""
@@ -116,6 +121,21 @@ class Corpus:
     def shards(self) -> list[Shard]:
         """The TFRecord files with the place of each record."""
         return self.manifest.shards
+
+    def encoded(self, encoding: str) -> list[Shard]:
+        """Return the shards of an encoding, their paths absolute; it is made when it is first asked for.
+
+        ``jpeg``: as ``shards``. ``tensor``: the decoded pixels (uint8, at most 500x375, about 0.5 MB) as
+        ``tf.io.serialize_tensor`` writes them, and the label. ``int64``: the numbers from 0 to 9999 and no picture.
+
+        Raises
+        ------
+        InputError
+            Where it cannot be written.
+        """
+        from loaders._corpus import _encodings
+
+        return _encodings.encoded(self, encoding)
 
     def patches(self) -> NDArray[np.uint8]:
         """Return 2000 patches cut from the images, shape (2000, 32, 32, 3), uint8."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import shutil
 import sys
@@ -182,9 +183,10 @@ def _write(root: Path, key: str, size: str, pictures: Iterable[_sources.Picture 
     kept.sort(key=lambda each: each[0])
     names = sorted(labels)
     images = [Image(path, names.index(label), width, height) for label, path, width, height in kept]
-    shards = list(_write_shards(root, images))
+    with silent_stderr():  # TensorFlow reports its build there at import, whatever its log level says
+        shards = write_shards(root, "encoded", _jpeg_records(root, images), len(images))
     random = np.random.default_rng(SEED)
-    with _silent_stderr():  # libjpeg warns there, naming no file, of damage that it has mended
+    with silent_stderr():  # libjpeg warns there, naming no file, of damage that it has mended
         np.save(root / "patches.npy", _cut_patches(root, images, random))
     count = SIZES[size].photographs
     if own:
@@ -207,29 +209,35 @@ def _write(root: Path, key: str, size: str, pictures: Iterable[_sources.Picture 
     )
 
 
-def _write_shards(root: Path, images: list[Image]) -> Iterator[Shard]:
-    """Write the images, in order, into TFRecord files of about equal length."""
-    with _silent_stderr():  # TensorFlow reports its build there at import, whatever its log level says
-        import tensorflow as tf
+def _jpeg_records(root: Path, images: list[Image]) -> Iterator[bytes]:
+    """Yield each image, as the JPEG that it is, and its label."""
+    import tensorflow as tf
 
+    for image in images:
+        jpeg = tf.train.Feature(bytes_list=tf.train.BytesList(value=[(root / image.path).read_bytes()]))
+        label = tf.train.Feature(int64_list=tf.train.Int64List(value=[image.label]))
+        features = tf.train.Features(feature={"image": jpeg, "label": label})
+        yield tf.train.Example(features=features).SerializeToString()
+
+
+def write_shards(root: Path, name: str, records: Iterator[bytes], count: int) -> list[Shard]:
+    """Write ``count`` records, in order, into TFRecord files of about equal length, as they come."""
+    import tensorflow as tf
+
+    shards = []
     for index in range(SHARDS):
-        path = f"encoded-{index:05}-of-{SHARDS:05}.tfrecord"
+        path = f"{name}-{index:05}-of-{SHARDS:05}.tfrecord"
         offsets, lengths, position = [], [], 0
         with tf.io.TFRecordWriter(str(root / path)) as writer:
-            for image in images[index * len(images) // SHARDS : (index + 1) * len(images) // SHARDS]:
-                jpeg = (root / image.path).read_bytes()
-                features = {
-                    "image": tf.train.Feature(bytes_list=tf.train.BytesList(value=[jpeg])),
-                    "label": tf.train.Feature(int64_list=tf.train.Int64List(value=[image.label])),
-                }
-                record = tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString()
+            for record in itertools.islice(records, (index + 1) * count // SHARDS - index * count // SHARDS):
                 writer.write(record)
                 # A TFRecord is: length (8 bytes), its checksum (4), the payload, its checksum (4).
                 # https://www.tensorflow.org/tutorials/load_data/tfrecord#tfrecords_format_details
                 offsets.append(position + 12)
                 lengths.append(len(record))
                 position += 16 + len(record)
-        yield Shard(path, offsets, lengths)
+        shards.append(Shard(path, offsets, lengths))
+    return shards
 
 
 def _cut_patches(root: Path, images: list[Image], random: np.random.Generator) -> NDArray[np.uint8]:
@@ -277,7 +285,7 @@ def _digest(path: Path) -> str:
 
 
 @contextmanager
-def _silent_stderr() -> Iterator[None]:
+def silent_stderr() -> Iterator[None]:
     """Send what native code writes to standard error nowhere."""
     sys.stderr.flush()
     kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)

@@ -13,6 +13,7 @@ import importlib
 import os
 import signal
 import statistics
+import subprocess
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -23,11 +24,18 @@ import msgspec
 
 from loaders import _registry
 from loaders._contract import samples
-from loaders._corpus import load_corpus
+from loaders._corpus import damage, load_corpus
 from loaders._errors import InputError, WrongOutputError
-from loaders._trial import machine, memory, timing
+from loaders._trial import machine, memory, pagecache, timing
 from loaders._trial.drain import Tracer, cpu_time, drain
-from loaders._trial.record import Measured, MemoryTrace, Metrics, Outcome, Progress, Trial
+from loaders._trial.record import Converted, Measured, MemoryTrace, Metrics, Outcome, Progress, Trial
+
+WALK_POINTS = 1000
+"""Of a drawn order; more would be dots on dots."""
+
+
+class ConversionError(Exception):
+    """A conversion failed, in the words of its own process."""
 
 
 def main() -> None:
@@ -49,7 +57,9 @@ def main() -> None:
     except MemoryError as error:
         outcome = Outcome("failed", f"MemoryError: {error}")
     except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - the strategy's failure is the result
-        outcome = Outcome("failed", _in_words(error))
+        outcome = Outcome("failed", in_words(error))
+    if outcome.status in ("failed", "wrong_output"):
+        outcome = msgspec.structs.replace(outcome, message="; ".join([outcome.message, *_damage(trial)]))
     tell(outcome)
     sys.stdout.flush()
     sys.stderr.flush()
@@ -62,12 +72,18 @@ def run(trial: Trial, tell: Callable[[Progress | Measured], None]) -> Outcome:
     question = _registry.find_question(trial.question)
     variant = _registry.find_variant(trial.question, trial.strategy)
     corpus = load_corpus(Path(trial.corpus))
-    threads = import_ahead(variant)
+    converted = _convert_apart(trial) if variant.convert else None
+    threads = import_ahead(variant.build)
     malloc, peak = memory.Malloc(), memory.peak_instrument()
-    _warm_up(malloc, peak)
-    job = _registry.Job(corpus, question.prepare(corpus, trial.case, trial.seed), trial.case, trial.seed)
+    warm_up(malloc, peak)
+    passes, epochs = (trial.epochs, 1) if question.repeats else (1, trial.epochs)
+    prepared = question.prepare(corpus, trial.case, trial.seed)
+    job = _registry.Job(corpus, prepared, trial.case, trial.seed, epochs=passes)
+    files = question.reads(job, variant) if question.reads else ()
+    if state := trial.case.get("page_cache"):
+        pagecache.bring(files, state)
 
-    surroundings = machine.environment(threads=threads, memory_method=peak.method, records=corpus.shard_paths)
+    surroundings = machine.environment(threads=threads, memory_method=peak.method, records=files)
 
     libraries_before = memory.libraries()
     baseline_pss = memory.proportional(os.getpid())
@@ -86,7 +102,7 @@ def run(trial: Trial, tell: Callable[[Progress | Measured], None]) -> Outcome:
     tracer = Tracer(read_memory)
     cpu_before = cpu_time()
     peak.reset()
-    timelines, product = drain(lambda: variant.build(job), tracer, epochs=trial.epochs, keep=question.keeps_output)
+    timelines, product = drain(lambda: variant.build(job), tracer, epochs=epochs, keep=question.keeps_output)
     cpu_after = cpu_time()
     peak_memory = peak.read() - baseline
     code_memory = memory.libraries() - libraries_before
@@ -103,12 +119,14 @@ def run(trial: Trial, tell: Callable[[Progress | Measured], None]) -> Outcome:
             raise WrongOutputError(f"delivered {delivered} samples in epoch 1 and {sum(each.samples)} in epoch {epoch}")
     # From inputs made afresh: a strategy may have overwritten those that it was given.
     fresh = _registry.Job(corpus, question.prepare(corpus, trial.case, trial.seed), trial.case, trial.seed)
-    quality = question.check(fresh, variant, product if question.keeps_output else _again(variant, fresh, delivered))
+    again = product if question.keeps_output else _again(variant, fresh, delivered, passes)
+    quality = question.check(fresh, variant, again)
     sample_time = timing.sample_time(timeline)
     return Outcome(
         "ok",
+        f"lost {quality.lost} of {quality.lost + delivered // passes} samples" if quality.lost else "",
         metrics=Metrics(
-            epoch_time=timing.epoch_time(timeline),
+            epoch_time=timing.epoch_time(timeline) / passes,
             later_epoch_time=statistics.median(map(timing.epoch_time, later)) if later else None,
             first_batch_time=timing.first_batch_time(timeline),
             sample_time=sample_time,
@@ -116,8 +134,13 @@ def run(trial: Trial, tell: Callable[[Progress | Measured], None]) -> Outcome:
             batch_time=timing.batch_time(timeline),
             cpu_time=(cpu_after - cpu_before) / trial.epochs,
             peak_memory=max(0, peak_memory - code_memory),
+            memory_floor=question.floor(job, variant) if question.floor else None,
             retained_memory=retained - code_memory,
             code_memory=code_memory,
+            convert_time=converted.time if converted else None,
+            convert_memory=converted.memory if converted else None,
+            disk_bytes=sum(Path(file).stat().st_size for file in files) or None,
+            lost=quality.lost or None,
             allocator_held=held,
             memory_trace=MemoryTrace(
                 step=[point[0] for point in tracer.points],
@@ -126,33 +149,59 @@ def run(trial: Trial, tell: Callable[[Progress | Measured], None]) -> Outcome:
                 in_use=[point[3] for point in tracer.points] if malloc.available else None,
                 held=[point[4] for point in tracer.points] if malloc.available else None,
             ),
-            samples=delivered,
-            batches=len(timeline.samples),
+            samples=delivered // passes,
+            batches=-(-len(timeline.samples) // passes),
             psnr=quality.psnr,
             max_difference=quality.max_difference,
             order_quality=quality.order,
+            walk=quality.walk[:: -(-len(quality.walk) // WALK_POINTS)] if quality.walk else None,
         ),
     )
 
 
-def _again(variant: _registry.Variant, job: _registry.Job[Any], measured: int) -> Iterator[Any]:
-    """Build the strategy a second time, for the check, and see that it delivers as much as was measured."""
+def _again(variant: _registry.Variant, job: _registry.Job[Any], measured: int, passes: int) -> Iterator[Any]:
+    """Build the strategy a second time, for the check, and see that it delivers as much as in each measured pass."""
     delivered = 0
     for batch in variant.build(job):
         delivered += sum(1 for _ in samples(batch))
         yield batch
-    if delivered != measured:
-        raise WrongOutputError(f"delivered {measured} samples when measured and {delivered} when checked")
+    if delivered * passes != measured:
+        raise WrongOutputError(f"delivered {measured} samples when measured and {delivered * passes} when checked")
 
 
-def import_ahead(variant: _registry.Variant) -> dict[str, int]:
-    """Import what the strategy will import and start the runtimes, so that neither is measured.
+def _damage(trial: Trial) -> list[str]:
+    """Say which of the records that the strategy reads are damaged, if that is why it failed."""
+    with contextlib.suppress(Exception):  # whatever else is wrong has been said
+        question = _registry.find_question(trial.question)
+        if question.shards:
+            corpus = load_corpus(Path(trial.corpus))
+            job = _registry.Job(corpus, question.prepare(corpus, trial.case, trial.seed), trial.case, trial.seed)
+            return list(damage(question.shards(job)))
+    return []
+
+
+def _convert_apart(trial: Trial) -> Converted:
+    """Run the strategy's conversion in a process of its own, so that this one's memory begins untouched."""
+    made = subprocess.run(
+        [sys.executable, "-m", "loaders._trial.convert"],
+        input=msgspec.json.encode(trial),
+        stdout=subprocess.PIPE,
+        check=False,
+    )
+    if made.returncode:
+        said = made.stdout.decode(errors="replace").strip()
+        raise ConversionError(said or f"the conversion ended with exit code {made.returncode}")
+    return msgspec.json.decode(made.stdout.splitlines()[-1], type=Converted)
+
+
+def import_ahead(function: Callable[..., Any]) -> dict[str, int]:
+    """Import what a strategy's function will import and start the runtimes, so that neither is measured.
 
     Returns the pinned thread counts.
     """
     import numpy as np  # noqa: F401 - every strategy meets it
 
-    for module_name, attributes in _registry.imports_of(variant.build).items():
+    for module_name, attributes in _registry.imports_of(function).items():
         module = importlib.import_module(module_name)
         for attribute in attributes:
             if not hasattr(module, attribute):
@@ -173,7 +222,7 @@ def import_ahead(variant: _registry.Variant) -> dict[str, int]:
     return threads
 
 
-def _warm_up(malloc: memory.Malloc, peak: memory.Peak) -> None:
+def warm_up(malloc: memory.Malloc, peak: memory.Peak) -> None:
     """Use every instrument once, so that what it needs itself (about 1 MiB, mostly code) is in the baseline."""
     import numpy as np
 
@@ -188,9 +237,9 @@ def _warm_up(malloc: memory.Malloc, peak: memory.Peak) -> None:
     gc.collect()
 
 
-def _in_words(error: BaseException) -> str:
+def in_words(error: BaseException) -> str:
     """Return the exception and, of its traceback, the frames outside of this suite's machinery."""
-    if isinstance(error, (InputError, ModuleNotFoundError)):
+    if isinstance(error, (InputError, ModuleNotFoundError, ConversionError)):
         return str(error)
     frames = traceback.extract_tb(error.__traceback__)
     machinery = str(Path(__file__).parent)

@@ -11,15 +11,16 @@ from typing import Any
 
 from loaders._trial.timing import Timeline
 
-TRACE_SHARE = 125
-"""Reading memory takes at most one part in so many (0.8 %) of the time since it was last read."""
+TRACE_SHARE = 50
+"""Reading memory takes at most one part in so many (2 %) of the time since it was last read. It is in no figure, but a
+pipeline's threads go on meanwhile."""
 
 TRACE_POINTS = 400
 """Past so many points every second one is dropped, so a long epoch keeps an even trace of bounded length."""
 
 
 class Tracer:
-    """Reads memory between batches, as often as costs 0.8 % of the time at most."""
+    """Reads memory between batches, as often as costs 2 % of the time at most."""
 
     def __init__(
         self, read: Callable[[], tuple[int, int, int]], clock: Callable[[], float] = time.perf_counter

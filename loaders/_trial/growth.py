@@ -49,6 +49,8 @@ class Growth(msgspec.Struct, frozen=True):
         Bytes above the baseline that the tail holds.
     steps
         Length of the trace.
+    held
+        Bytes of ``level`` that the allocator was given back and has kept; ``None`` where it cannot be asked.
     message
         For growth: how far this machine's memory, and 16 GB, would last. For *undecided*: why, and how long would do.
     """
@@ -61,6 +63,7 @@ class Growth(msgspec.Struct, frozen=True):
     level: float
     steps: int
     message: str = ""
+    held: float | None = None
 
 
 def growth(trace: MemoryTrace, *, steps_per_epoch: float, memory: int = 0) -> Growth:
@@ -90,8 +93,10 @@ def growth(trace: MemoryTrace, *, steps_per_epoch: float, memory: int = 0) -> Gr
     unseen = 3 * _swing(trace.step, trace.resident) * BLOCKS / len(trace.step)
     tolerance = max(TOLERANCE, TOLERANCE_SHARE * level, unseen)
 
+    held = None if trace.held is None else _median(_lowest(trace.step, trace.held)[1][half:])
+
     def found(verdict: Verdict, message: str = "") -> Growth:
-        return Growth(verdict, slope, low, high, slope * steps_per_epoch, level, steps, message)
+        return Growth(verdict, slope, low, high, slope * steps_per_epoch, level, steps, message, held)
 
     quarter = BLOCKS // 4
     third_rise = _rise(at, lowest, half, half + quarter)

@@ -84,9 +84,10 @@ def peak_instrument() -> Peak:
 
 def resident() -> int:
     """Return the resident set."""
-    try:
-        return _status("VmRSS")
-    except OSError:
+    try:  # a tenth of what reading VmRSS from `status` costs, and the same figure
+        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 - read between batches
+            return int(file.read().split()[1]) * _PAGE
+    except (OSError, IndexError):
         return int(psutil.Process().memory_info().rss)
 
 
@@ -126,7 +127,7 @@ class _Mallinfo2(ctypes.Structure):
 
 
 class Malloc:
-    """What glibc's malloc says of itself; under another C library ``available`` is false.
+    """What glibc's malloc says of itself; under another C library or allocator ``available`` is false.
 
     https://man7.org/linux/man-pages/man3/mallinfo.3.html. Python's small objects live in arenas that
     bypass malloc, so they are in neither figure.
@@ -134,6 +135,8 @@ class Malloc:
 
     def __init__(self) -> None:
         self.available = False
+        if os.environ.get("LD_PRELOAD"):
+            return  # another allocator has taken the C library's place, which would answer for an empty heap
         with contextlib.suppress(OSError, AttributeError, TypeError):
             libc = ctypes.CDLL(None)
             self._mallinfo2 = libc.mallinfo2

@@ -1,16 +1,55 @@
 """How much of some files is in the system's page cache: whether a strategy reads from memory or from the disk.
 
 Asked of the kernel, not assumed: ``mincore`` tells for each page of a mapped file whether it is resident
-(https://man7.org/linux/man-pages/man2/mincore.2.html).
+(https://man7.org/linux/man-pages/man2/mincore.2.html). ``posix_fadvise`` is a request, which a file system in memory
+does not follow (https://man7.org/linux/man-pages/man2/posix_fadvise.2.html); so what came of it is asked too.
 """
 
 from __future__ import annotations
 
 import ctypes
 import mmap
+import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+
+from loaders._registry import Skip
+
+COLD, WARM = 0.02, 0.98
+"""Shares of the pages below and above which files count as cold and as warm."""
+
+
+def bring(paths: Sequence[str], state: str) -> None:
+    """Put files into the page cache (``warm``) or out of it (``cold``), and see that it worked.
+
+    Raises
+    ------
+    Skip
+        Where it did not, in words.
+    """
+    for path in paths:
+        with Path(path).open("rb") as file:
+            if state == "warm":
+                while file.read(2**20):
+                    pass
+            elif hasattr(os, "posix_fadvise"):
+                os.fsync(file.fileno())  # what is not yet on the disk stays in the cache
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    share = resident_share(paths)
+    if share is None and sys.platform == "linux":
+        return  # there is nothing in the files
+    if share is None:
+        raise Skip("this system does not tell what is in its page cache")
+    if state == "cold" and share > COLD:
+        raise Skip(
+            f"{share:.0%} of the files stayed in the page cache, so they cannot be read cold; "
+            f"if their directory lies in memory (tmpfs), name another in TMPDIR"
+        )
+    if state == "warm" and share < WARM:
+        raise Skip(
+            f"only {share:.0%} of the files stay in the page cache: there is too little memory to read them warm"
+        )
 
 
 def resident_share(paths: Iterable[str | Path]) -> float | None:

@@ -18,8 +18,9 @@ SCHEMA = 1
 class Trial(msgspec.Struct, frozen=True):
     """What to run: one strategy, on one corpus, once.
 
-    ``corpus`` is the directory of the corpus; ``epochs`` is how often it is drained; ``outside`` are ``--with``
-    files; ``memory_limit`` is in bytes for the whole process tree, ``deadline`` in seconds.
+    ``corpus`` is the directory of the corpus; ``epochs`` is how often it is walked; ``outside`` are ``--with`` files;
+    ``memory_limit`` is in bytes for the whole process tree, ``deadline`` in seconds. ``variables`` are set before the
+    process starts; with ``skip``, a reason in words, it is not started.
     """
 
     question: str
@@ -29,6 +30,8 @@ class Trial(msgspec.Struct, frozen=True):
     seed: int
     epochs: int = 1
     outside: list[str] = []
+    variables: dict[str, str] = {}
+    skip: str = ""
     memory_limit: int | None = None
     deadline: float = 600.0
 
@@ -81,11 +84,21 @@ class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
         ``code_memory``.
     peak_memory_tree
         Bytes: the same over the process tree, shared pages divided (PSS), where there were child processes.
+    memory_floor
+        Bytes that the strategy's buffers must hold at least, where they are known.
     retained_memory
         Bytes still held above the baseline after exhaustion, ``del`` and ``gc.collect()``.
     code_memory
         Bytes of shared libraries that were mapped when they were first used. How much depends on the installation,
         not on the strategy, so it is in neither ``peak_memory`` nor ``retained_memory``.
+    convert_time
+        Seconds to write what the strategy reads, into the page cache, in a process of its own.
+    convert_memory
+        Bytes: the highest resident set of that process above its baseline, without the code of libraries.
+    disk_bytes
+        Bytes of the files that the strategy reads.
+    lost
+        Samples that the strategy left out, where it may.
     allocator_held
         Bytes freed by the program and not returned by malloc, beyond those at the baseline.
     memory_trace
@@ -98,6 +111,8 @@ class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
         Of images, in dB and grey levels: the worst.
     order_quality
         How well mixed the order was.
+    walk
+        The place on disk of every ``len / 1000``th delivered sample, where the question draws it.
     """
 
     epoch_time: float | None = None
@@ -109,8 +124,13 @@ class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
     cpu_time: float | None = None
     peak_memory: int | None = None
     peak_memory_tree: int | None = None
+    memory_floor: int | None = None
     retained_memory: int | None = None
     code_memory: int | None = None
+    convert_time: float | None = None
+    convert_memory: int | None = None
+    disk_bytes: int | None = None
+    lost: int | None = None
     allocator_held: int | None = None
     memory_trace: MemoryTrace | None = None
     memory_growth: Growth | None = None
@@ -119,6 +139,7 @@ class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
     psnr: float | None = None
     max_difference: float | None = None
     order_quality: OrderQuality | None = None
+    walk: list[int] | None = None
 
 
 class Environment(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -126,8 +147,8 @@ class Environment(msgspec.Struct, frozen=True, omit_defaults=True):
 
     ``packages`` maps names to versions; ``variables`` holds those environment variables that change how memory
     is managed or TensorFlow behaves; ``threads`` the pinned thread counts; ``memory_method`` says how peaks
-    were read; ``page_cache`` is the share of the corpus's records that was in the page cache when the measurement
-    began. The host's name is not recorded.
+    were read; ``page_cache`` is the share of the files that the strategy reads that was in the page cache when the
+    measurement began. The host's name is not recorded.
     """
 
     machine: str = ""
@@ -183,6 +204,13 @@ class Outcome(msgspec.Struct, frozen=True, tag=True):
     status: Status
     message: str = ""
     metrics: Metrics = Metrics()
+
+
+class Converted(msgspec.Struct, frozen=True):
+    """What a conversion's own process reports; see ``Metrics`` for the units."""
+
+    time: float
+    memory: int
 
 
 class Progress(msgspec.Struct, frozen=True, tag=True):

@@ -34,6 +34,7 @@ class _Seen:
 
     peak: int = 0
     tree: int = 0
+    measuring: bool = False
     measured: bool = False
 
 
@@ -46,11 +47,15 @@ def run_trial(trial: Trial, corpus: Corpus, *, run: str = "", round: int = 0, pl
     started, clock = datetime.now(UTC), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="loaders-trial-", ignore_cleanup_errors=True) as scratch:
         report, errors = Path(scratch, "report.jsonl"), Path(scratch, "stderr")
-        ended, seen, code = _watch(trial, Path(scratch), report, errors)
+        ended, seen, code, stderr = None, _Seen(), 0, ""
+        if not trial.skip:
+            ended, seen, code = _watch(trial, Path(scratch), report, errors)
+            stderr = _tail(errors)
         progress, outcome = _read(report)
-        stderr = _tail(errors)
     baseline = progress.baseline if progress else 0
-    if outcome is None:
+    if trial.skip:
+        outcome = Outcome("skipped", trial.skip)
+    elif outcome is None:
         outcome = ended or Outcome("failed", _crash(code, stderr))
     metrics = outcome.metrics
     tree = max(0, seen.tree - progress.baseline_pss) if progress else 0
@@ -91,9 +96,10 @@ def round_to_ms(seconds: float) -> float:
 def _watch(trial: Trial, scratch: Path, report: Path, errors: Path) -> tuple[Outcome | None, _Seen, int]:
     """Start the process and look after it until it has ended."""
     seen = _Seen()
-    variables = {**os.environ, **machine.PINNED, "PYTHONHASHSEED": "0", "TF_CPP_MIN_LOG_LEVEL": "2"}
+    variables = {**os.environ, **machine.PINNED, "PYTHONHASHSEED": "0", "TF_CPP_MIN_LOG_LEVEL": "2", **trial.variables}
     # The trial works in a directory of its own, so the package must be found from there.
     root = str(Path(__file__).parents[2])
+    variables["TMPDIR"] = str(scratch)  # TensorFlow's autograph leaves files there when the process is ended
     variables["PYTHONPATH"] = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
     with errors.open("wb") as stderr:
         process = subprocess.Popen(
@@ -128,7 +134,10 @@ def _look_after(process: subprocess.Popen[bytes], trial: Trial, seen: _Seen, rep
             process.wait(WATCH_INTERVAL)
             return None
         now = time.monotonic()
-        seen.measured = seen.measured or _has_measured(report)
+        said = _lines(report)
+        if said and not seen.measuring:  # what preparing and converting held is in no figure
+            seen.peak, seen.tree, seen.measuring, look_for_children = 0, 0, True, 0.0
+        seen.measured = said >= 2
         with contextlib.suppress(psutil.Error):
             if now >= look_for_children:
                 children = inspected.children(recursive=True)
@@ -147,12 +156,12 @@ def _look_after(process: subprocess.Popen[bytes], trial: Trial, seen: _Seen, rep
             return Outcome("timed_out", f"not finished after {trial.deadline:g} s; ended")
 
 
-def _has_measured(report: Path) -> bool:
-    """Whether the process has said so: its second line, after the baseline."""
+def _lines(report: Path) -> int:
+    """Return how much the process has said: the baseline first, then that it has measured."""
     try:
-        return report.read_bytes().count(b"\n") >= 2
+        return report.read_bytes().count(b"\n")
     except FileNotFoundError:
-        return False
+        return 0
 
 
 def _end_tree(process: subprocess.Popen[bytes]) -> None:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from loaders._registry import Skip
+from loaders._trial import pagecache
 from loaders._trial.pagecache import resident_share
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="mincore is asked on Linux only")
@@ -50,3 +52,23 @@ def test_empty_files_and_no_files_have_no_share(tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
     assert resident_share([tmp_path / "empty"]) is None
     assert resident_share([]) is None
+
+
+def test_files_are_brought_in_and_out(tmp_path: Path) -> None:
+    files = [str(_file(tmp_path / name, 2)) for name in ("a", "b")]
+    try:
+        pagecache.bring(files, "cold")
+    except Skip as skip:
+        pytest.skip(str(skip))
+    assert resident_share(files) == 0.0
+    pagecache.bring(files, "warm")
+    assert resident_share(files) == 1.0
+
+
+@pytest.mark.parametrize(("state", "share"), [("cold", 0.5), ("warm", 0.5)])
+def test_a_cache_that_does_not_follow_is_a_skip_in_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str, share: float
+) -> None:
+    monkeypatch.setattr(pagecache, "resident_share", lambda _: share)
+    with pytest.raises(Skip, match="50%"):
+        pagecache.bring([str(_file(tmp_path / "a", 1))], state)

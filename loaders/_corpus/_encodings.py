@@ -1,0 +1,115 @@
+"""Further encodings of a corpus as TFRecord shards, made in a process of their own when they are first asked for.
+
+A trial's ``prepare`` asks for them. Were they made in the trial's own process, its allocator would have been used
+before the baseline is read.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from loaders._corpus._manifest import Corpus, Shard
+from loaders._corpus._sources import IMAGE_HEIGHT, IMAGE_WIDTH
+from loaders._corpus._store import BUILDING, load_corpus, silent_stderr, write_shards
+from loaders._errors import InputError
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+INTEGERS = 10_000
+"""Records of ``int64``: what a write-up drew the read orders with."""
+
+INDEX = "index.json"
+
+
+def encoded(corpus: Corpus, encoding: str) -> list[Shard]:
+    """Return the shards of an encoding; see ``Corpus.encoded``."""
+    if encoding == "jpeg":
+        return [msgspec.structs.replace(each, path=str(corpus.root / each.path)) for each in corpus.shards]
+    root = corpus.root.with_name(f"{corpus.root.name}-{encoding}")
+    shards = _whole(root)
+    if shards is None:
+        command = [sys.executable, "-m", "loaders._corpus._encodings", str(corpus.root), encoding, str(root)]
+        made = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
+        shards = _whole(root)
+        if shards is None:
+            said = [line for line in made.stderr.splitlines() if line.strip()] or [f"exit code {made.returncode}"]
+            raise InputError(
+                f"cannot write the records as {encoding} into {root.parent}: {said[-1]}; "
+                f"free space there, or name another directory in LOADERS_CACHE"
+            )
+    return [msgspec.structs.replace(each, path=str(root / each.path)) for each in shards]
+
+
+def _whole(root: Path) -> list[Shard] | None:
+    """Return the shards that lie at a place, if each is there in its full length."""
+    try:
+        shards = msgspec.json.decode((root / INDEX).read_bytes(), type=list[Shard])
+        whole = all((root / each.path).stat().st_size == each.size for each in shards)
+    except (OSError, msgspec.MsgspecError):
+        return None
+    return shards if whole else None
+
+
+def _records(corpus: Corpus, encoding: str) -> Iterator[bytes]:
+    import tensorflow as tf
+
+    if encoding == "int64":
+        for number in range(INTEGERS):
+            yield _example({"index": tf.train.Feature(int64_list=tf.train.Int64List(value=[number]))})
+        return
+    for path, label in zip(corpus.image_paths, corpus.image_labels, strict=True):
+        serialised = tf.io.serialize_tensor(decoded(path)).numpy()
+        yield _example(
+            {
+                "image": tf.train.Feature(bytes_list=tf.train.BytesList(value=[serialised])),
+                "label": tf.train.Feature(int64_list=tf.train.Int64List(value=[label])),
+            }
+        )
+
+
+def decoded(path: str) -> tf.Tensor:
+    """Return a picture as a uint8 tensor of at most 500x375, which keeps a record at about 0.5 MB."""
+    import tensorflow as tf
+
+    picture = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
+    scale = max(picture.shape[0] / IMAGE_HEIGHT, picture.shape[1] / IMAGE_WIDTH)
+    if scale > 1:
+        size = (max(1, round(picture.shape[0] / scale)), max(1, round(picture.shape[1] / scale)))
+        picture = tf.cast(tf.round(tf.image.resize(picture, size, antialias=True)), tf.uint8)
+    return picture
+
+
+def _example(features: dict[str, Any]) -> bytes:
+    import tensorflow as tf
+
+    return bytes(tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString())
+
+
+def main() -> None:
+    """Write an encoding next to its place, then move it there in one rename."""
+    corpus, encoding, root = load_corpus(Path(sys.argv[1])), sys.argv[2], Path(sys.argv[3])
+    temporary = Path(tempfile.mkdtemp(prefix=f"{BUILDING}{os.getpid()}-", dir=root.parent))
+    count = INTEGERS if encoding == "int64" else len(corpus.image_paths)
+    try:
+        with silent_stderr():
+            shards = write_shards(temporary, encoding, _records(corpus, encoding), count)
+        (temporary / INDEX).write_bytes(msgspec.json.encode(shards))
+        if root.exists():  # left incomplete, or made by another process meanwhile
+            shutil.rmtree(root)
+        temporary.rename(root)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+"""A conversion in a process of its own: how long it takes, and what memory it needs.
+
+Started by ``child`` as ``python -m loaders._trial.convert`` in the trial's directory, with the trial on standard input.
+Its last line on standard output is a ``Converted``, or with exit code 1 what went wrong.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from pathlib import Path
+
+import msgspec
+
+from loaders import _registry
+from loaders._corpus import load_corpus
+from loaders._trial import memory, timing
+from loaders._trial.child import import_ahead, in_words, warm_up
+from loaders._trial.drain import drain
+from loaders._trial.record import Converted, Trial
+
+
+def convert(trial: Trial) -> Converted:
+    """Run the conversion once, measured as a strategy is."""
+    _registry.load_files(trial.outside)
+    question = _registry.find_question(trial.question)
+    function = _registry.find_variant(trial.question, trial.strategy).convert
+    assert function is not None  # noqa: S101 - for the type checker: the caller has asked
+    corpus = load_corpus(Path(trial.corpus))
+    import_ahead(function)
+    malloc, peak = memory.Malloc(), memory.peak_instrument()
+    warm_up(malloc, peak)
+    job = _registry.Job(corpus, question.prepare(corpus, trial.case, trial.seed), trial.case, trial.seed)
+    job.converted.mkdir()
+    gc.collect()
+    malloc.trim()
+    libraries, baseline = memory.libraries(), memory.resident()
+    peak.reset()
+    timelines, _ = drain(lambda: function(job) or ())
+    above = peak.read() - baseline
+    return Converted(timing.epoch_time(timelines[0]), max(0, above - (memory.libraries() - libraries)))
+
+
+def main() -> None:
+    """Convert as the trial on standard input says."""
+    trial = msgspec.json.decode(sys.stdin.buffer.read(), type=Trial)
+    try:
+        said = msgspec.json.encode(convert(trial)).decode()
+    except Exception as error:  # noqa: BLE001 - the strategy's failure is the result
+        said = f"the conversion failed: {in_words(error)}"
+    sys.stdout.write(f"{said}\n")
+    sys.stdout.flush()
+    os._exit(said[0] != "{")
+
+
+if __name__ == "__main__":
+    main()

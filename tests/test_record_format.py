@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loaders import _compare, _registry
+from loaders._corpus import Corpus
+from loaders._errors import WrongOutputError
+from loaders._registry import Job
+from loaders._trial import Record, run_trial
+
+QUESTION = _registry.find_question("record_format")
+WARM, COLD = {"page_cache": "warm"}, {"page_cache": "cold"}
+
+
+def _job(corpus: Corpus, converted: Path) -> Job[Any]:
+    converted.mkdir()
+    return Job(corpus, QUESTION.prepare(corpus, WARM, 1), WARM, 1, converted=converted)
+
+
+def _trial(corpus: Corpus, strategy: str, case: dict[str, str], outside: tuple[str, ...] = ()) -> Record:
+    planned = _compare.plan("record_format", corpus, outside=outside)
+    return run_trial(planned.trial(strategy, case, 1), corpus)
+
+
+def test_a_wrong_box_is_caught(corpus: Corpus, tmp_path: Path) -> None:
+    variant = _registry.find_variant("record_format", "separate_files")
+    job = _job(corpus, tmp_path / "converted")
+    batches = [tuple(each.numpy() for each in batch) for batch in variant.build(job)]
+    QUESTION.check(job, variant, batches)
+    batches[5][2][0, 0, 0] += 0.01
+    with pytest.raises(WrongOutputError, match="sample 5"):
+        QUESTION.check(job, variant, batches)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the page cache is asked on Linux only")
+@pytest.mark.parametrize("case", [WARM, COLD])
+def test_a_trial_measures_conversion_and_reading_apart(corpus: Corpus, case: dict[str, str]) -> None:
+    record = _trial(corpus, "serialize_tensor", case)
+    if record.status == "skipped":
+        pytest.skip(record.message)
+    metrics = record.metrics
+    assert record.status == "ok", record.message
+    assert metrics.convert_time
+    assert metrics.convert_memory is not None
+    assert metrics.disk_bytes
+    assert metrics.disk_bytes > 10 * sum(Path(path).stat().st_size for path in corpus.image_paths)
+    share = record.environment.page_cache
+    assert share is not None
+    assert share <= 0.02 if case == COLD else share >= 0.98
+
+
+def test_separate_files_convert_nothing(corpus: Corpus) -> None:
+    metrics = _trial(corpus, "separate_files", WARM).metrics
+    assert metrics.convert_time is None
+    assert metrics.disk_bytes == sum(Path(path).stat().st_size for path in corpus.image_paths)
+
+
+PLANTED = '''
+from loaders import variant
+def convert(job):
+    {body}
+@variant(question="record_format", convert=convert)
+def planted(job):
+    """Planted by a test."""
+    return []
+'''
+
+
+def test_a_conversion_that_fails_says_why(corpus: Corpus, tmp_path: Path, forget: None) -> None:
+    file = tmp_path / "planted.py"
+    file.write_text(PLANTED.format(body='raise OSError("no room left")'))
+    _registry.load_files([file])
+    record = _trial(corpus, "planted", WARM, (str(file),))
+    assert record.status == "failed"
+    assert "the conversion failed: OSError: no room left (planted.py, line 4, in convert)" in record.message

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from loaders._corpus import Corpus
+from loaders._trial.record import Converted, Trial
+from tests.conftest import ROOT
+
+MIB = 2**20
+
+PLANTED = """
+import time
+from loaders import variant
+def convert(job):
+    {body}
+@variant(question="record_format", convert=convert)
+def planted(job):
+    'Planted by a test.'
+    return []
+"""
+
+
+def _convert(root: Path, directory: Path, strategy: str, outside: list[str]) -> subprocess.CompletedProcess[bytes]:
+    directory.mkdir()
+    trial = Trial("record_format", strategy, {"page_cache": "warm"}, str(root), 1, outside=outside)
+    return subprocess.run(
+        [sys.executable, "-m", "loaders._trial.convert"],
+        input=msgspec.json.encode(trial),
+        cwd=directory,
+        env={"PATH": "", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        check=False,
+    )
+
+
+def _planted(corpus: Corpus, tmp_path: Path, body: str) -> Converted:
+    file = tmp_path / "planted.py"
+    file.write_text(PLANTED.format(body=body))
+    made = _convert(corpus.root, tmp_path / "work", "planted", [str(file)])
+    assert made.returncode == 0, made.stdout
+    return msgspec.json.decode(made.stdout.splitlines()[-1], type=Converted)
+
+
+@pytest.mark.parametrize("size", [16, 128])
+def test_memory_of_known_size(corpus: Corpus, tmp_path: Path, size: int) -> None:
+    found = _planted(corpus, tmp_path, f"bytearray({size} * 2**20)")
+    assert found.memory == pytest.approx(size * MIB, abs=MIB)
+
+
+def test_a_sleep_of_known_length_and_what_is_printed_spoils_nothing(corpus: Corpus, tmp_path: Path) -> None:
+    found = _planted(corpus, tmp_path, 'print("{no json"); time.sleep(0.5)')
+    assert 0.5 <= found.time < 0.6
+
+
+def test_conversions_stream(corpus: Corpus, tmp_path: Path) -> None:
+    """Six times the images need no more memory than a record or two and what the writer buffers."""
+    few = tmp_path / "few"
+    few.mkdir()
+    (few / "images").symlink_to(corpus.root / "images")
+    manifest = msgspec.structs.replace(corpus.manifest, images=corpus.manifest.images[::6])
+    (few / "manifest.json").write_bytes(msgspec.json.encode(manifest))
+    for strategy in ("encoded_bytes", "serialize_tensor", "resized_uint8"):
+        memory = []
+        for root in (few, corpus.root):
+            made = _convert(root, tmp_path / f"{strategy}-{root.name}", strategy, [])
+            assert made.returncode == 0, made.stdout
+            memory.append(msgspec.json.decode(made.stdout, type=Converted).memory)
+        assert memory[1] < memory[0] + 4 * MIB
