@@ -16,8 +16,9 @@ import os
 import subprocess
 import sys
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 from loaders import _compare, _registry
 from loaders._corpus import SIZES, Corpus, open_corpus
@@ -26,6 +27,7 @@ from loaders._trial import Record
 from loaders._trial.child import import_ahead
 
 Samples = dict[str, Any]
+Track = TypeVar("Track", bound=Callable[..., Any])
 
 
 ROOT = Path(__file__).parents[1]
@@ -76,6 +78,16 @@ def _print(record: Record) -> None:
     print(f"round {record.round}: {record.strategy} {record.status} {record.message}", flush=True)  # noqa: T201
 
 
+def unit(name: str) -> Callable[[Track], Track]:
+    """Tell asv the unit of a ``track_`` method."""
+
+    def tell(track: Track) -> Track:
+        cast("Any", track).unit = name
+        return track
+
+    return tell
+
+
 class Comparison(ABC):
     """Hands asv the samples of a comparison run, metric by metric.
 
@@ -99,7 +111,7 @@ class Comparison(ABC):
         if not self.records or all(each.status == "skipped" for each in self.records):
             raise NotImplementedError("not part of this comparison")  # asv's word for "skip", in setup only
 
-    def _samples(self, metric: str) -> Samples | float | None:
+    def samples(self, metric: str) -> Samples | float | None:
         good = [each for each in self.records if each.status == "ok"]
         if not good:
             return None  # asv's word for "failed"
@@ -107,34 +119,29 @@ class Comparison(ABC):
         present = [float(value) for value in values if value is not None]
         return {"samples": present, "number": 1} if present else float("nan")  # NaN is "not applicable"
 
+    @unit("seconds")
     def track_epoch_time(self, _records: list[Record], *_: str) -> Samples | float | None:
-        return self._samples("epoch_time")
+        return self.samples("epoch_time")
 
+    @unit("seconds")
     def track_first_batch_time(self, _records: list[Record], *_: str) -> Samples | float | None:
-        return self._samples("first_batch_time")
+        return self.samples("first_batch_time")
 
+    @unit("seconds")
     def track_sample_time(self, _records: list[Record], *_: str) -> Samples | float | None:
-        return self._samples("sample_time")
+        return self.samples("sample_time")
 
+    @unit("seconds")
     def track_cpu_time(self, _records: list[Record], *_: str) -> Samples | float | None:
-        return self._samples("cpu_time")
+        return self.samples("cpu_time")
 
+    @unit("bytes")
     def track_peak_memory(self, _records: list[Record], *_: str) -> Samples | float | None:
-        return self._samples("peak_memory")
+        return self.samples("peak_memory")
 
+    @unit("bytes")
     def track_retained_memory(self, _records: list[Record], *_: str) -> Samples | float | None:
-        return self._samples("retained_memory")
-
-
-for _name, _unit in {
-    "epoch_time": "seconds",
-    "first_batch_time": "seconds",
-    "sample_time": "seconds",
-    "cpu_time": "seconds",
-    "peak_memory": "bytes",
-    "retained_memory": "bytes",
-}.items():
-    cast("Any", getattr(Comparison, f"track_{_name}")).unit = _unit
+        return self.samples("retained_memory")
 
 
 class Drain(ABC):

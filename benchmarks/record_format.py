@@ -16,6 +16,18 @@ class Comparison(_base.Comparison):
     def setup_cache(self) -> list[Record]:
         return _base.compare(QUESTION)
 
+    @_base.unit("seconds")
+    def track_convert_time(self, _records: list[Record], *_: str) -> _base.Samples | float | None:
+        return self.samples("convert_time")
+
+    @_base.unit("bytes")
+    def track_convert_memory(self, _records: list[Record], *_: str) -> _base.Samples | float | None:
+        return self.samples("convert_memory")
+
+    @_base.unit("bytes")
+    def track_disk_bytes(self, _records: list[Record], *_: str) -> _base.Samples | float | None:
+        return self.samples("disk_bytes")
+
 
 class Drain(_base.Drain):
     """One epoch in asv's own process."""

@@ -11,12 +11,15 @@ import msgspec
 from loaders import _registry
 from loaders._contract import OrderQuality
 from loaders._stats import Estimate, estimate, paired_ratio
-from loaders._trial.record import Environment, Record
+from loaders._trial.record import Environment, MemoryTrace, Record
 
 T = TypeVar("T")
 
 RESOLUTION = 2**20
 """In bytes. Below it a ratio of two memory figures says nothing: the instrument is good to 1 MiB."""
+
+TRACE_POINTS = 100
+"""Of a drawn trace."""
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -38,6 +41,22 @@ class Row(msgspec.Struct, frozen=True):
         In samples a second.
     cpu
         In seconds of processor time.
+    floor
+        In bytes: what the strategy's buffers must hold at least, where that is known.
+    over_floor
+        ``peak`` over ``floor``.
+    level, level_held
+        In bytes: what the tail of the memory trace holds, and how much of it malloc was given back and has kept.
+    trace
+        Memory over the steps of the last trial that was ``ok``, thinned.
+    convert_time, convert_memory, disk
+        In seconds and bytes: see ``loaders._trial.record.Metrics``.
+    saved
+        In seconds an epoch: what a converted format saves against the strategy that needs no conversion, by round.
+    walk
+        See ``loaders._trial.record.Metrics``.
+    page_cache
+        The share of the files that the strategy reads that was in the page cache, the least of all trials and the most.
     samples
         How many trials were ``ok``, of ``trials``.
     growth
@@ -67,6 +86,17 @@ class Row(msgspec.Struct, frozen=True):
     retained: Estimate | None = None
     held: Estimate | None = None
     growth: str | None = None
+    floor: float | None = None
+    over_floor: Estimate | None = None
+    level: Estimate | None = None
+    level_held: Estimate | None = None
+    trace: MemoryTrace | None = None
+    convert_time: Estimate | None = None
+    convert_memory: Estimate | None = None
+    disk: Estimate | None = None
+    saved: Estimate | None = None
+    walk: list[int] | None = None
+    page_cache: tuple[float, float] | None = None
     psnr: float | None = None
     max_difference: float | None = None
     order: OrderQuality | None = None
@@ -98,7 +128,8 @@ def comparison(records: Sequence[Record]) -> Comparison:
     known = _registry.variants(first.question)
     baseline = _registry.baseline(first.question).name
     rows = []
-    for case in _distinct(record.case for record in records):
+    cases = _distinct(record.case for record in records)
+    for case in sorted(cases, key=lambda each: question.cases.index(each) if each in question.cases else len(cases)):
         within = [record for record in records if record.case == case]
         times = {name: _by_round(within, name, question.ranked_by) for name in {each.strategy for each in within}}
         peaks = {name: _by_round(within, name, "peak_memory") for name in times}
@@ -111,6 +142,7 @@ def comparison(records: Sequence[Record]) -> Comparison:
                 ratio=None if name == baseline else paired_ratio(times[name], times.get(baseline, {})),
                 pair=_pair(known.get(name), times),
                 peak_ratio=None if name == baseline else _memory_ratio(peaks[name], peaks.get(baseline, {})),
+                saved=_saved(known, times, name),
             )
             for name in times
         ]
@@ -125,7 +157,10 @@ def comparison(records: Sequence[Record]) -> Comparison:
         rounds=1 + max(record.round for record in records),
         ranked_by=question.ranked_by,
         epochs=first.epochs,
-        environment=max((record.environment for record in records), key=lambda each: len(each.packages)),
+        # What differs from trial to trial stands in the rows.
+        environment=msgspec.structs.replace(
+            max((record.environment for record in records), key=lambda each: len(each.packages)), page_cache=None
+        ),
         rows=rows,
     )
 
@@ -139,11 +174,17 @@ def _row(
     ratio: Estimate | None,
     pair: Estimate | None,
     peak_ratio: Estimate | None,
+    saved: Estimate | None,
 ) -> Row:
     first = records[0]
     good = [record for record in records if record.status == "ok"]
     order = [record.metrics.order_quality for record in good if record.metrics.order_quality]
     peaks = good or records  # a strategy that was ended still shows how far it came
+    shares = [each.environment.page_cache for each in good if each.environment.page_cache is not None]
+    judged = [each.metrics.memory_growth for each in good if each.metrics.memory_growth]
+    levels = [each for each in judged if each.verdict != "undecided" or each.level]
+    floors = [each.metrics.memory_floor for each in good if each.metrics.memory_floor]
+    peak = _estimate(peaks, "peak_memory")
     return Row(
         question=first.question,
         strategy=first.strategy,
@@ -160,12 +201,23 @@ def _row(
         pair=pair,
         throughput=_estimate(good, "throughput", positive=True),
         cpu=_estimate(good, "cpu_time", positive=True),
-        peak=_estimate(peaks, "peak_memory"),
+        peak=peak,
         peak_ratio=peak_ratio,
         peak_tree=_estimate(peaks, "peak_memory_tree"),
         retained=_estimate(good, "retained_memory"),
         held=_estimate(good, "allocator_held"),
         growth=_growth(good),
+        floor=floors[0] if floors else None,
+        over_floor=_scaled(peak, 1 / floors[0]) if peak and floors else None,
+        level=estimate([each.level for each in levels], "linear") if levels else None,
+        level_held=estimate([each.held or 0.0 for each in levels], "linear") if levels else None,
+        trace=_thinned(good[-1].metrics.memory_trace) if good and levels else None,
+        convert_time=_estimate(good, "convert_time", positive=True),
+        convert_memory=_estimate(good, "convert_memory"),
+        disk=_estimate(good, "disk_bytes"),
+        saved=saved,
+        walk=good[-1].metrics.walk if good else None,
+        page_cache=(min(shares), max(shares)) if shares else None,
         psnr=min((each.metrics.psnr for each in good if each.metrics.psnr is not None), default=None),
         max_difference=max(
             (each.metrics.max_difference for each in good if each.metrics.max_difference is not None), default=None
@@ -217,6 +269,34 @@ def _pair(variant: _registry.Variant | None, times: dict[str, dict[int, float]])
     if variant is None or variant.matches is None:
         return None
     return paired_ratio(times[variant.name], times.get(variant.matches, {}))
+
+
+def _saved(known: dict[str, _registry.Variant], times: dict[str, dict[int, float]], name: str) -> Estimate | None:
+    """Return the seconds an epoch that a conversion saves, against the strategy that needs none."""
+    if name not in known or known[name].convert is None:
+        return None
+    unconverted = next((times[each] for each in times if each in known and known[each].convert is None), {})
+    rounds = times[name].keys() & unconverted.keys()
+    return estimate([unconverted[each] - times[name][each] for each in sorted(rounds)], "linear") if rounds else None
+
+
+def _scaled(each: Estimate, factor: float) -> Estimate:
+    low, high = (None if bound is None else bound * factor for bound in (each.low, each.high))
+    return Estimate(each.value * factor, low, high, each.count)
+
+
+def _thinned(trace: MemoryTrace | None) -> MemoryTrace | None:
+    """Keep every n-th point of a trace, enough to draw."""
+    if trace is None:
+        return None
+    every = -(-len(trace.step) // TRACE_POINTS)
+    return MemoryTrace(
+        trace.step[::every],
+        trace.seconds[::every],
+        trace.resident[::every],
+        trace.in_use and trace.in_use[::every],
+        trace.held and trace.held[::every],
+    )
 
 
 def _memory_ratio(values: dict[int, float], reference: dict[int, float]) -> Estimate | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -17,7 +17,18 @@ from rich.table import Table
 from loaders._rows import Comparison, Row
 from loaders._trial.growth import Growth
 from loaders._trial.record import Record, Trial
-from loaders._words import amount, case_in_words, duration, estimated, growth_in_words, machine_in_words, times
+from loaders._words import (
+    amount,
+    case_in_words,
+    duration,
+    estimated,
+    growth_in_words,
+    level,
+    machine_in_words,
+    multiple,
+    pays_off,
+    times,
+)
 
 T = TypeVar("T")
 
@@ -72,27 +83,49 @@ def show_comparison(comparison: Comparison) -> None:
         if (case := row.case) not in [r.case for r in comparison.rows[:index]]
     ]
     for case in cases:
+        rows = [row for row in comparison.rows if row.case == case]
+        further = {heading: cell for heading, (is_there, cell) in FURTHER.items() if any(is_there(row) for row in rows)}
         table = Table(
             title=" ".join(filter(None, [comparison.question, case_in_words(case)])),
             box=box.SIMPLE,
             title_justify="left",
         )
-        for heading in ("strategy", "time", "against baseline", "peak memory", "retained", "samples", "status"):
-            table.add_column(heading, justify="left" if heading in ("strategy", "status") else "right", overflow="fold")
-        for row in comparison.rows:
-            if row.case == case:
-                table.add_row(*map(escape, _cells(row)))
+        for heading in (
+            "strategy",
+            "time",
+            "against baseline",
+            "peak memory",
+            "retained",
+            *further,
+            "samples",
+            "status",
+        ):
+            left, is_name = heading in ("strategy", "status"), heading == "strategy"
+            table.add_column(heading, justify="left" if left else "right", overflow="fold", no_wrap=is_name)
+        for row in rows:
+            table.add_row(*map(escape, _cells(row, [cell(row) for cell in further.values()])))
         _output.print(table)
     _output.print(machine_in_words(comparison.environment), markup=False, highlight=False, soft_wrap=True)
 
 
-def _cells(row: Row) -> list[str]:
+FURTHER: dict[str, tuple[Callable[[Row], object], Callable[[Row], str]]] = {
+    "peak ÷ floor": (lambda row: row.over_floor, lambda row: multiple(row.over_floor)),
+    "memory over the steps": (lambda row: row.growth, lambda row: level(row.growth, row.level, row.level_held)),
+    "on disk": (lambda row: row.convert_time, lambda row: estimated(row.disk, amount)),
+    "to convert": (lambda row: row.convert_time, lambda row: estimated(row.convert_time, duration)),
+    "pays off": (lambda row: row.convert_time, lambda row: pays_off(row.convert_time, row.saved)),
+}
+"""Columns that stand only where a row has something to say in them: whether it has, and what."""
+
+
+def _cells(row: Row, further: list[str]) -> list[str]:
     return [
         row.strategy,
         estimated(row.time, duration),
         "baseline" if row.is_baseline else times(row.ratio),
         estimated(row.peak, amount),
         estimated(row.retained, amount),
+        *further,
         f"{row.samples} of {row.trials}" if row.samples < row.trials else str(row.samples),
         row.status,
     ]
@@ -105,7 +138,7 @@ def show_trial(record: Record) -> None:
     _output.print(f"{what}: {how}", markup=False, highlight=False)
     table = Table(box=None, show_header=False)
     for name, value in msgspec.structs.asdict(record.metrics).items():
-        if value is None or name == "memory_trace":
+        if value is None or name in ("memory_trace", "walk"):
             continue
         if isinstance(value, Growth):
             table.add_row(name, growth_in_words(value))
@@ -114,7 +147,7 @@ def show_trial(record: Record) -> None:
                 table.add_row(f"{name} {part}", duration(figure) if name == "batch_time" else f"{figure:.3g}")
         elif name.endswith("_time"):
             table.add_row(name, duration(value))
-        elif "memory" in name or name == "allocator_held":
+        elif "memory" in name or name in ("allocator_held", "disk_bytes"):
             table.add_row(name, amount(value))
         elif name == "throughput":
             table.add_row(name, f"{value:.4g} samples/s")

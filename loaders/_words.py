@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from loaders._stats import Estimate
@@ -67,6 +68,40 @@ def times(ratio: Estimate | None, less: str = "faster", more: str = "slower") ->
     if ratio.value < 1:
         return f"{factor(1 / ratio.value)} {less} ({_digits(1 / ratio.high)} to {_digits(1 / ratio.low)})"
     return f"{factor(ratio.value)} {more} ({_digits(ratio.low)} to {_digits(ratio.high)})"
+
+
+def multiple(ratio: Estimate | None) -> str:
+    """Return a factor with its interval: ``1.04× (1.02 to 1.06)``."""
+    return ABSENT if ratio is None else estimated(ratio, factor)
+
+
+def level(growth: str | None, level: Estimate | None, held: Estimate | None) -> str:
+    """Put a verdict on memory over the steps into words, with the level and who holds it."""
+    if growth is None or level is None:
+        return "undecided: too few steps"
+    kept = held.value if held and 2**20 <= held.value <= level.value else 0.0
+    whose = f", of it {amount(kept)} held by the allocator" if kept else ""
+    return f"{growth} at {amount(level.value)}{whose}"
+
+
+def pays_off(convert: Estimate | None, saved: Estimate | None) -> str:
+    """Say after how many epochs a conversion has paid for itself: its time over what an epoch saves."""
+    if convert is None or saved is None:
+        return ABSENT
+    if saved.low is None or saved.high is None:
+        epochs = f"after {_epochs(convert.value / saved.value)}" if saved.value > 0 else "never: it is read more slowly"
+        return f"{epochs} (single sample)"
+    if saved.high < 0:
+        return "never: it is read more slowly"
+    if saved.low <= 0:
+        return "undecided: no difference in reading"
+    soonest, latest = math.ceil(convert.value / saved.high), math.ceil(convert.value / saved.low)
+    return f"after {_epochs(convert.value / saved.value)} ({soonest} to {latest})"
+
+
+def _epochs(count: float) -> str:
+    whole = math.ceil(count)
+    return f"{whole:,} {'epoch' if whole == 1 else 'epochs'}"
 
 
 def case_in_words(case: dict[str, str]) -> str:
