@@ -11,6 +11,8 @@ QUESTION = "read_order"
 class Comparison(_base.Comparison):
     """Samples of the comparison run: independent processes, rounds in shuffled order."""
 
+    version = "2"
+
     params, param_names = _base.parameters(QUESTION)
 
     def setup_cache(self) -> list[Record]:
@@ -19,6 +21,8 @@ class Comparison(_base.Comparison):
 
 class Drain(_base.Drain):
     """One epoch in asv's own process."""
+
+    version = "2"
 
     question = QUESTION
     params = _base.parameters(QUESTION)[0][:1]

@@ -201,6 +201,7 @@ def trial(
     help="How often each strategy runs (LOADERS_ROUNDS). [default: by size]",
 )
 @click.option("--all-cases/--default-case", default=None, help="Every value of the question's axes. [default: by size]")
+@click.option("--case", "given", multiple=True, metavar="AXIS=VALUE", help="Only the cases with this value.")
 @click.option("--quick", is_flag=True, help="Only the strategies that carry each question's finding.")
 @_shared
 def compare(
@@ -208,6 +209,7 @@ def compare(
     rounds: int | None,
     *,
     all_cases: bool | None,
+    given: Sequence[str],
     quick: bool,
     data: str | None,
     strict: bool,
@@ -244,6 +246,7 @@ def compare(
             outside=tuple(files),
             epochs=epochs,
             quick=quick,
+            only=_values(_registry.find_question(name), given),
         )
         with _terminal.progress(name, planned.trials_a_round * planned.rounds) as bar:
             records = _compare.run(planned, done=bar.done, begin=bar.begin, say=_say)
@@ -285,6 +288,12 @@ def readme(*, check: bool) -> None:
     for name in stale:
         click.echo(f"{'stale' if check else 'renewed'}: {name}")
     sys.exit(1 if stale and check else 0)
+
+
+def _values(question: _registry.Question, given: Sequence[str]) -> dict[str, str]:
+    """Return the values that were given, by axis."""
+    chosen = _case(question, given)
+    return {item.partition("=")[0]: chosen[item.partition("=")[0]] for item in given}
 
 
 def _case(question: _registry.Question, given: Sequence[str]) -> dict[str, str]:

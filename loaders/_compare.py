@@ -122,14 +122,17 @@ def plan(
     outside: tuple[str, ...] = (),
     epochs: int | None = None,
     quick: bool = False,
+    only: dict[str, str] | None = None,
 ) -> Plan:
     """Return the plan of a question's comparison; what is not given follows from the corpus's size.
 
-    A quick one runs those strategies only that carry the question's finding, and those of ``outside`` files.
+    With ``only``, the cases that have these values of axes are run. A quick one runs those strategies only that carry
+    the question's finding, and those of ``outside`` files.
     """
     size = SIZES[corpus.manifest.size]
     asked = _registry.find_question(question)
-    every = size.all_cases if all_cases is None else all_cases
+    every = bool(only) or (size.all_cases if all_cases is None else all_cases)
+    wanted = (only or {}).items()
     return Plan(
         question=question,
         strategies=tuple(
@@ -137,13 +140,13 @@ def plan(
             for name, each in _registry.variants(question).items()
             if not (quick and asked.quick) or name in asked.quick or each.is_outside
         ),
-        cases=tuple(asked.cases if every else [asked.default_case]),
+        cases=tuple(case for case in (asked.cases if every else [asked.default_case]) if wanted <= case.items()),
         rounds=rounds or size.rounds,
         corpus=corpus,
         memory_limit=memory_limit,
         deadline=deadline,
         outside=outside,
-        epochs=epochs or (asked.epochs if size.all_cases else 1),
+        epochs=epochs or (asked.epochs if size.all_cases else asked.quick_epochs),
     )
 
 

@@ -15,6 +15,7 @@ import itertools
 import os
 import pkgutil
 import sys
+import threading
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -46,6 +47,39 @@ class Skip(Exception):  # noqa: N818 - it reads `raise Skip("jemalloc is not ins
     """Raised by a strategy that cannot run here; the reason stands in the record and on the page."""
 
 
+class Meter:
+    """Counts what runs at once and what stands waiting, in one process; ``with meter:`` stands around a body.
+
+    Attributes
+    ----------
+    most_running
+        Bodies in flight at the same time, at the most.
+    most_waiting
+        Elements that bodies had finished and the consumer had not taken yet, at the most.
+    """
+
+    def __init__(self) -> None:
+        self.most_running = self.most_waiting = self.finished = 0
+        self._running = self._taken = 0
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._running += 1
+            self.most_running = max(self.most_running, self._running)
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._running -= 1
+            self.finished += 1
+            self.most_waiting = max(self.most_waiting, self.finished - self._taken)
+
+    def take(self, count: int) -> None:
+        """Note that the consumer has taken elements."""
+        with self._lock:
+            self._taken += count
+
+
 @dataclass(frozen=True)
 class Job(Generic[Inputs]):
     """What a strategy is given to work on.
@@ -64,8 +98,10 @@ class Job(Generic[Inputs]):
         Samples in a batch, where the strategy batches.
     epochs
         How many epochs a strategy delivers in one pass; 1 unless the question ``repeats``.
-    converted
-        The directory that the strategy's ``convert`` writes into.
+    directory
+        The strategy's own on disk: what ``convert`` writes into, and the place for a cache.
+    meter
+        Counts the Python bodies that run and the elements that wait: ``with job.meter:`` around the body.
     """
 
     corpus: Corpus
@@ -74,7 +110,8 @@ class Job(Generic[Inputs]):
     seed: int
     batch_size: int = 32
     epochs: int = 1
-    converted: Path = Path("converted")
+    directory: Path = Path("data")
+    meter: Meter = field(default_factory=Meter)
 
 
 @dataclass(frozen=True)
@@ -100,10 +137,22 @@ class Question:
     quick
         The strategies that a quick comparison runs; all of them where none is named.
     epochs
-        How many epochs a trial takes for published numbers; elsewhere one.
+        How many epochs a trial takes for published numbers.
     repeats
         A strategy delivers ``Job.epochs`` epochs in one pass, as a pipeline with ``repeat`` does, and fills its buffers
         once. Otherwise it is drained anew for each epoch.
+    quick_epochs
+        The same for all other numbers.
+    slices
+        The cases that comparisons run, where not every combination of the axes' values answers something.
+    sweeps
+        What the strategies of a series differ in: the title of a chart's axis.
+    ceiling
+        The strategy that no other can beat by more than noise; the page shows what the best other one keeps of it.
+    size_axis
+        The axis whose values are amounts of the same data, so that memory can be held against it.
+    step_time
+        Returns the seconds that the consumer takes for each batch, as a training step would.
     ranked_by
         The metric (``loaders._trial.record.Metrics``) that stands for time on the page.
     keeps_output
@@ -119,7 +168,13 @@ class Question:
     reads: Callable[[Job[Any], Variant], Sequence[str]] | None = None
     quick: Sequence[str] = ()
     epochs: int = 1
+    quick_epochs: int = 1
     repeats: bool = False
+    slices: Sequence[Case] = ()
+    sweeps: str = ""
+    size_axis: str = ""
+    ceiling: str = ""
+    step_time: Callable[[Case], float] = lambda _: 0.0
     ranked_by: str = "epoch_time"
     keeps_output: bool = False
     name: str = ""
@@ -132,12 +187,16 @@ class Question:
 
     @property
     def default_case(self) -> dict[str, str]:
-        """The first value of every axis."""
+        """The first of the slices, else the first value of every axis."""
+        if self.slices:
+            return dict(self.slices[0])
         return {axis: values[0] for axis, values in self.axes.items()}
 
     @property
     def cases(self) -> list[dict[str, str]]:
-        """Every combination of the axes' values, the default first."""
+        """What comparisons run, the default first: the slices, else every combination of the axes' values."""
+        if self.slices:
+            return [dict(each) for each in self.slices]
         return [dict(zip(self.axes, values, strict=True)) for values in itertools.product(*self.axes.values())]
 
 
@@ -158,8 +217,10 @@ class Variant:
         A library that takes the place of the C library's malloc, such as ``jemalloc``.
     only
         The values of some axes to which comparisons keep it, because elsewhere it answers nothing.
+    series, at
+        Its line, and its place on it, in the chart of what the question ``sweeps``.
     convert
-        Writes what the strategy reads into ``Job.converted``. It runs in a process of its own before the trial, and is
+        Writes what the strategy reads into ``Job.directory``. It runs in a process of its own before the trial, and is
         measured there.
     """
 
@@ -173,6 +234,8 @@ class Variant:
     preload: str | None = None
     only: Mapping[str, Sequence[str]] = field(default_factory=dict)
     convert: Convert | None = None
+    series: str = ""
+    at: str = ""
 
     @property
     def is_outside(self) -> bool:
@@ -216,6 +279,8 @@ def variant(
     preload: str | None = None,
     only: Mapping[str, Sequence[str]] | None = None,
     convert: Convert | None = None,
+    series: str = "",
+    at: str = "",
 ) -> Callable[[BuildT], BuildT]: ...
 def variant(
     build: BuildT | None = None,
@@ -228,6 +293,8 @@ def variant(
     preload: str | None = None,
     only: Mapping[str, Sequence[str]] | None = None,
     convert: Convert | None = None,
+    series: str = "",
+    at: str = "",
 ) -> BuildT | Callable[[BuildT], BuildT]:
     """Declare a strategy; the function is returned as it was given.
 
@@ -239,7 +306,7 @@ def variant(
         Ratios are taken to this strategy. Exactly one in a question.
     tier
         One of ``TIERS``.
-    matches, variables, preload, only, convert
+    matches, variables, preload, only, convert, series, at
         See ``Variant``.
 
     Raises
@@ -264,16 +331,18 @@ def variant(
         if function.__name__ in strategies:
             raise InputError(f"{belongs_to} already has a strategy named {function.__name__}")
         strategies[function.__name__] = Variant(
-            belongs_to,
-            function.__name__,
-            function,
-            baseline,
-            tier,
-            matches,
-            variables or {},
-            preload,
-            only or {},
-            convert,
+            question=belongs_to,
+            name=function.__name__,
+            build=function,
+            baseline=baseline,
+            tier=tier,
+            matches=matches,
+            variables=variables or {},
+            preload=preload,
+            only=only or {},
+            convert=convert,
+            series=series,
+            at=at,
         )
         return function
 
@@ -406,7 +475,8 @@ def imports_of(function: Callable[..., Any]) -> dict[str, set[str]]:
             elif name in ("LOAD_ATTR", "LOAD_METHOD") and loaded in aliases:
                 found[aliases[loaded]].add(value)
             # Python 3.13 loads two names with one instruction; the attribute is of the second.
-            loaded = value[-1] if isinstance(value, tuple) else value if name.startswith("LOAD_") else ""
+            pair = name.startswith("LOAD_FAST") and isinstance(value, tuple)
+            loaded = value[-1] if pair else value if name.startswith("LOAD_") else ""
         for constant in code.co_consts:
             if isinstance(constant, types.CodeType):
                 scan(constant, module_globals)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -34,7 +34,7 @@ class Row(msgspec.Struct, frozen=True):
     pair
         ``time`` over that of the strategy it ``matches``.
     peak, peak_tree, retained, held
-        In bytes above the baseline of memory.
+        In bytes above the baseline of memory; ``peak`` is that of the process tree where there were worker processes.
     peak_ratio
         ``peak`` over the baseline strategy's; ``None`` where either is below the resolution.
     throughput
@@ -53,8 +53,18 @@ class Row(msgspec.Struct, frozen=True):
         In seconds and bytes: see ``loaders._trial.record.Metrics``.
     saved
         In seconds an epoch: what a converted format saves against the strategy that needs no conversion, by round.
-    walk
+    steps, walk
         See ``loaders._trial.record.Metrics``.
+    series, at
+        See ``loaders._registry.Variant``.
+    later
+        In seconds: an epoch after the first.
+    extra
+        In seconds: what the first epoch takes longer than the baseline's, by round, where there are later ones.
+    in_flight, waiting, waiting_bytes
+        See ``bodies_in_flight`` and ``waiting`` in ``loaders._trial.record.Metrics``.
+    delivered
+        Samples of an epoch.
     page_cache
         The share of the files that the strategy reads that was in the page cache, the least of all trials and the most.
     samples
@@ -95,11 +105,39 @@ class Row(msgspec.Struct, frozen=True):
     convert_memory: Estimate | None = None
     disk: Estimate | None = None
     saved: Estimate | None = None
+    steps: list[int] | None = None
     walk: list[int] | None = None
     page_cache: tuple[float, float] | None = None
+    series: str = ""
+    at: str = ""
+    later: Estimate | None = None
+    extra: Estimate | None = None
+    in_flight: Estimate | None = None
+    waiting: Estimate | None = None
+    waiting_bytes: Estimate | None = None
+    delivered: int | None = None
     psnr: float | None = None
     max_difference: float | None = None
     order: OrderQuality | None = None
+
+
+class Scaling(msgspec.Struct, frozen=True):
+    """How a strategy's peak memory follows the amount of data.
+
+    Attributes
+    ----------
+    per_sample
+        In bytes: what each added sample adds to the peak, process tree included.
+    largest
+        The peak with the most data over the peak with the least.
+    points
+        For each amount of data, in samples, the peak in bytes.
+    """
+
+    strategy: str
+    per_sample: Estimate
+    largest: Estimate
+    points: list[tuple[int, Estimate]]
 
 
 class Comparison(msgspec.Struct, frozen=True):
@@ -116,6 +154,7 @@ class Comparison(msgspec.Struct, frozen=True):
     epochs: int
     environment: Environment
     rows: list[Row]
+    scaling: list[Scaling] = []
 
 
 def comparison(records: Sequence[Record]) -> Comparison:
@@ -133,6 +172,7 @@ def comparison(records: Sequence[Record]) -> Comparison:
         within = [record for record in records if record.case == case]
         times = {name: _by_round(within, name, question.ranked_by) for name in {each.strategy for each in within}}
         peaks = {name: _by_round(within, name, "peak_memory") for name in times}
+        later = {name: _by_round(within, name, "later_epoch_time") for name in times}
         in_case = [
             _row(
                 [record for record in within if record.strategy == name],
@@ -142,7 +182,8 @@ def comparison(records: Sequence[Record]) -> Comparison:
                 ratio=None if name == baseline else paired_ratio(times[name], times.get(baseline, {})),
                 pair=_pair(known.get(name), times),
                 peak_ratio=None if name == baseline else _memory_ratio(peaks[name], peaks.get(baseline, {})),
-                saved=_saved(known, times, name),
+                saved=_saved(known, times, name) or (None if name == baseline else _less(later, baseline, name)),
+                extra=_less(times, name, baseline) if later[name] and name != baseline else None,
             )
             for name in times
         ]
@@ -159,10 +200,47 @@ def comparison(records: Sequence[Record]) -> Comparison:
         epochs=first.epochs,
         # What differs from trial to trial stands in the rows.
         environment=msgspec.structs.replace(
-            max((record.environment for record in records), key=lambda each: len(each.packages)), page_cache=None
+            max((record.environment for record in records), key=lambda each: len(each.packages)),
+            page_cache=None,
+            commit=", ".join(sorted({record.environment.commit[:8] for record in records} - {""})),
         ),
         rows=rows,
+        scaling=_scaling(records, question) if question.size_axis else [],
     )
+
+
+def _scaling(records: Sequence[Record], question: _registry.Question) -> list[Scaling]:
+    """Return how each strategy's memory follows the data, the other axes at their default; slopes are by round."""
+    sizes: dict[str, dict[int, dict[int, float]]] = {}
+    for record in records:
+        elsewhere = {axis: value for axis, value in record.case.items() if axis != question.size_axis}
+        default = {axis: question.default_case[axis] for axis in elsewhere}
+        metrics = record.metrics
+        if record.status == "ok" and elsewhere == default and metrics.samples and metrics.peak_memory is not None:
+            peak = _value(record, "peak_memory") or 0.0
+            sizes.setdefault(record.strategy, {}).setdefault(record.round, {})[metrics.samples] = peak
+    found = []
+    for strategy, rounds in sizes.items():
+        whole = [peaks for peaks in rounds.values() if len(peaks) > 1]
+        if not whole:
+            continue
+        amounts = sorted(set.intersection(*(set(peaks) for peaks in whole)))
+        found.append(
+            Scaling(
+                strategy,
+                estimate([_slope(peaks) for peaks in whole], "linear"),
+                estimate([max(1.0, peaks[amounts[-1]]) / max(1.0, peaks[amounts[0]]) for peaks in whole], "ratio"),
+                [(amount, estimate([peaks[amount] for peaks in whole], "linear")) for amount in amounts],
+            )
+        )
+    return sorted(found, key=lambda each: each.per_sample.value)
+
+
+def _slope(points: Mapping[int, float]) -> float:
+    """Return the slope of the least squares' line."""
+    middle_x, middle_y = sum(points) / len(points), sum(points.values()) / len(points)
+    products = sum((x - middle_x) * (y - middle_y) for x, y in points.items())
+    return products / sum((x - middle_x) ** 2 for x in points)
 
 
 def _row(
@@ -175,6 +253,7 @@ def _row(
     pair: Estimate | None,
     peak_ratio: Estimate | None,
     saved: Estimate | None,
+    extra: Estimate | None,
 ) -> Row:
     first = records[0]
     good = [record for record in records if record.status == "ok"]
@@ -216,7 +295,16 @@ def _row(
         convert_memory=_estimate(good, "convert_memory"),
         disk=_estimate(good, "disk_bytes"),
         saved=saved,
+        steps=good[-1].metrics.steps if good else None,
         walk=good[-1].metrics.walk if good else None,
+        series=variant.series if variant else "",
+        at=variant.at if variant else "",
+        later=_estimate(good, "later_epoch_time", positive=True),
+        extra=extra,
+        in_flight=_estimate(good, "bodies_in_flight"),
+        waiting=_estimate(good, "waiting"),
+        waiting_bytes=_estimate(good, "waiting_bytes"),
+        delivered=good[-1].metrics.samples if good else None,
         page_cache=(min(shares), max(shares)) if shares else None,
         psnr=min((each.metrics.psnr for each in good if each.metrics.psnr is not None), default=None),
         max_difference=max(
@@ -249,11 +337,19 @@ def _growth(records: Sequence[Record]) -> str | None:
 
 
 def _estimate(records: Sequence[Record], metric: str, *, positive: bool = False) -> Estimate | None:
-    values = [getattr(record.metrics, metric) for record in records]
+    values = [_value(record, metric) for record in records]
     present = [float(value) for value in values if value is not None]
     if positive:  # a duration too short for its clock says nothing
         present = [value for value in present if value > 0]
     return estimate(present, "ratio" if positive else "linear") if present else None
+
+
+def _value(record: Record, metric: str) -> float | None:
+    """Return a metric; the peak is that of the process tree where there were worker processes."""
+    value: float | None = getattr(record.metrics, metric)
+    if metric == "peak_memory" and value is not None:
+        return max(value, record.metrics.peak_memory_tree or 0)
+    return value
 
 
 def _by_round(records: Iterable[Record], strategy: str, metric: str) -> dict[int, float]:
@@ -261,7 +357,7 @@ def _by_round(records: Iterable[Record], strategy: str, metric: str) -> dict[int
         record.round: float(value)
         for record in records
         if record.strategy == strategy and record.status == "ok"
-        if (value := getattr(record.metrics, metric)) is not None
+        if (value := _value(record, metric)) is not None
     }
 
 
@@ -275,9 +371,15 @@ def _saved(known: dict[str, _registry.Variant], times: dict[str, dict[int, float
     """Return the seconds an epoch that a conversion saves, against the strategy that needs none."""
     if name not in known or known[name].convert is None:
         return None
-    unconverted = next((times[each] for each in times if each in known and known[each].convert is None), {})
-    rounds = times[name].keys() & unconverted.keys()
-    return estimate([unconverted[each] - times[name][each] for each in sorted(rounds)], "linear") if rounds else None
+    unconverted = next((each for each in times if each in known and known[each].convert is None), "")
+    return _less(times, unconverted, name)
+
+
+def _less(times: dict[str, dict[int, float]], more: str, less: str) -> Estimate | None:
+    """Return by how much one strategy's time exceeds another's, paired by round."""
+    one, other = times.get(more, {}), times.get(less, {})
+    rounds = sorted(one.keys() & other.keys())
+    return estimate([one[each] - other[each] for each in rounds], "linear") if rounds else None
 
 
 def _scaled(each: Estimate, factor: float) -> Estimate:

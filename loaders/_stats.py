@@ -74,3 +74,17 @@ def paired_ratio(values: Mapping[int, float], reference: Mapping[int, float]) ->
         if values[index] > 0 and reference[index] > 0
     ]
     return estimate(ratios, "ratio") if ratios else None
+
+
+def ratio_of(one: Estimate | None, other: Estimate | None) -> Estimate | None:
+    """Return the ratio of two estimates, from the ends of both intervals: wider than a paired one, never narrower.
+
+    ``None`` where one is missing or the divisor is not positive; no upper end where its interval reaches zero.
+    """
+    if one is None or other is None or other.value <= 0:
+        return None
+    count = min(one.count, other.count)
+    if one.low is None or one.high is None or other.low is None or other.high is None:
+        return Estimate(one.value / other.value, None, None, count)
+    high = one.high / other.low if other.low > 0 else math.inf
+    return Estimate(one.value / other.value, one.low / other.high, high, count)

@@ -25,9 +25,11 @@ from loaders._words import (
     growth_in_words,
     level,
     machine_in_words,
+    most,
     multiple,
     pays_off,
     times,
+    waiting,
 )
 
 T = TypeVar("T")
@@ -113,7 +115,14 @@ FURTHER: dict[str, tuple[Callable[[Row], object], Callable[[Row], str]]] = {
     "memory over the steps": (lambda row: row.growth, lambda row: level(row.growth, row.level, row.level_held)),
     "on disk": (lambda row: row.convert_time, lambda row: estimated(row.disk, amount)),
     "to convert": (lambda row: row.convert_time, lambda row: estimated(row.convert_time, duration)),
-    "pays off": (lambda row: row.convert_time, lambda row: pays_off(row.convert_time, row.saved)),
+    "later epochs": (lambda row: row.later, lambda row: estimated(row.later, duration)),
+    "pays off": (
+        lambda row: row.convert_time or row.extra,
+        lambda row: pays_off(row.convert_time or row.extra, row.saved),
+    ),
+    "bodies in flight": (lambda row: row.in_flight, lambda row: most(row.in_flight)),
+    "elements waiting": (lambda row: row.waiting, lambda row: waiting(row.waiting, row.waiting_bytes)),
+    "process tree": (lambda row: row.peak_tree, lambda row: estimated(row.peak_tree, amount)),
 }
 """Columns that stand only where a row has something to say in them: whether it has, and what."""
 

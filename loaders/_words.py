@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
+from loaders._contract import OrderQuality
 from loaders._stats import Estimate
 from loaders._trial.growth import Growth
 from loaders._trial.record import Environment
@@ -84,10 +85,23 @@ def level(growth: str | None, level: Estimate | None, held: Estimate | None) -> 
     return f"{growth} at {amount(level.value)}{whose}"
 
 
+def ordered(order: OrderQuality | None) -> str:
+    """Put an order into figures: ``displacement 0.33, label runs of 1.1, 18 % same-shard neighbours``."""
+    if order is None:
+        return ABSENT
+    tail = "" if order.tail_monotony is None else f", last tenth {order.tail_monotony:.0%} in order"
+    return (
+        f"displacement {order.displacement:.2f}, label runs of {order.label_run_length:.1f}, "
+        f"{order.same_shard_neighbours:.0%} same-shard neighbours{tail}"
+    )
+
+
 def pays_off(convert: Estimate | None, saved: Estimate | None) -> str:
     """Say after how many epochs a conversion has paid for itself: its time over what an epoch saves."""
     if convert is None or saved is None:
         return ABSENT
+    if convert.value <= 0 and saved.value > 0:
+        return "at once"
     if saved.low is None or saved.high is None:
         epochs = f"after {_epochs(convert.value / saved.value)}" if saved.value > 0 else "never: it is read more slowly"
         return f"{epochs} (single sample)"
@@ -97,6 +111,18 @@ def pays_off(convert: Estimate | None, saved: Estimate | None) -> str:
         return "undecided: no difference in reading"
     soonest, latest = math.ceil(convert.value / saved.high), math.ceil(convert.value / saved.low)
     return f"after {_epochs(convert.value / saved.value)} ({soonest} to {latest})"
+
+
+def most(counts: Estimate | None) -> str:
+    """Return a count that trials saw at the most, in the mean: ``2``, ``7.3``."""
+    return ABSENT if counts is None else f"{counts.value:.3g}"
+
+
+def waiting(elements: Estimate | None, size: Estimate | None) -> str:
+    """Return what stood waiting at the most: ``6 (240 MiB)``."""
+    if elements is None:
+        return ABSENT
+    return most(elements) + (f" ({amount(size.value)})" if size and size.value else "")
 
 
 def _epochs(count: float) -> str:
@@ -122,14 +148,24 @@ def growth_in_words(growth: Growth) -> str:
     return f"{growth.verdict}: {slope:.1f} KiB a step ({low:.1f} to {high:.1f}); {growth.message}"
 
 
+def cached(shares: Iterable[tuple[float, float] | None]) -> str:
+    """Return how much of the files was in the page cache: ``100 %``, ``0 to 2 %``; nothing where nobody read any."""
+    known = [share for each in shares if each for share in each]
+    if not known:
+        return ""
+    low, high = (round(100 * share) for share in (min(known), max(known)))
+    return f"{low} %" if low == high else f"{low} to {high} %"
+
+
 def machine_in_words(environment: Environment) -> str:
     """Return what a figure must never be quoted without, on one line."""
     if not environment.packages:
         return f"{environment.machine}: the trial ended before it could describe its surroundings"
+    commits = ", ".join(each[:8] for each in environment.commit.split(", ")) or "unknown"
     versions = ", ".join(f"{name} {version}" for name, version in environment.packages.items())
     return (
         f"{environment.machine}: {environment.cpu}, {environment.cores} cores, {environment.memory / 2**30:.0f} GiB; "
         f"{environment.system} {environment.kernel}, {environment.allocator}; Python {environment.python}; {versions}; "
-        f"commit {environment.commit[:8] or 'unknown'}; peaks: {environment.memory_method}"
+        f"commit {commits}; peaks: {environment.memory_method}"
         + ("" if environment.page_cache is None else f"; records in the page cache: {environment.page_cache:.0%}")
     )

@@ -140,7 +140,7 @@ QUESTION = Question(
     shards=lambda job: job.inputs.shards,
     reads=lambda job, _: job.inputs.files,
     axes={"record": ("jpeg", "tensor", "int64")},
-    quick=("range_indexed", "sequential", "parallel_reads", "interleave"),
+    quick=("range_indexed", "parallel_reads", "interleave"),
     epochs=8,
     repeats=True,
 )

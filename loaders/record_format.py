@@ -94,13 +94,13 @@ QUESTION = Question(
     check=_check,
     reads=_reads,
     axes={"page_cache": ("warm", "cold")},
-    quick=("separate_files", "encoded_bytes", "serialize_tensor"),
+    quick=("encoded_bytes", "serialize_tensor"),
 )
 
 
 def _files(job: Job[Annotated]) -> list[str]:
     """Return the TFRecord files that the conversion has written."""
-    return sorted(str(path) for path in job.converted.iterdir())
+    return sorted(str(path) for path in job.directory.iterdir())
 
 
 def _write(job: Job[Annotated], features: Callable[[str], dict[str, Any]], compression: str = "") -> None:
@@ -110,7 +110,7 @@ def _write(job: Job[Annotated], features: Callable[[str], dict[str, Any]], compr
     data = job.inputs
     count = len(data.paths)
     for shard in range(SHARDS):
-        path = str(job.converted / f"{shard:05}-of-{SHARDS:05}.tfrecord")
+        path = str(job.directory / f"{shard:05}-of-{SHARDS:05}.tfrecord")
         with tf.io.TFRecordWriter(path, compression) as writer:
             for index in range(shard * count // SHARDS, (shard + 1) * count // SHARDS):
                 boxes = tf.io.serialize_tensor(data.boxes[index]).numpy()

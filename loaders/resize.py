@@ -116,7 +116,13 @@ def _check(job: Job[Photographs], variant: Variant, batches: Iterable[Batch]) ->
     return Quality(psnr=worst_psnr, max_difference=worst_difference if variant.tier == "identical" else None)
 
 
-QUESTION = Question(prepare=_prepare, check=_check, axes={"scale": SCALES}, ranked_by="sample_time")
+QUESTION = Question(
+    prepare=_prepare,
+    check=_check,
+    axes={"scale": SCALES},
+    ranked_by="sample_time",
+    quick=("skimage_resize_astype", "opencv_linear", "skimage_antialiased_float", "opencv_antialiased_float"),
+)
 
 
 def _each(job: Job[Photographs], resize: Callable[[NDArray[np.uint8]], Any]) -> Iterator[Batch]:

@@ -54,7 +54,13 @@ def _check(job: Job[Source], variant: Variant, batches: Iterable[Batch]) -> Qual
     return Quality()
 
 
-QUESTION = Question(prepare=_prepare, check=_check, axes={"images": ("500", "2000")}, keeps_output=True)
+QUESTION = Question(
+    prepare=_prepare,
+    check=_check,
+    axes={"images": ("500", "2000")},
+    keeps_output=True,
+    quick=("list_to_list", "numpy_to_numpy", "numpy_to_list", "mixed_copy", "permutation_index"),
+)
 
 
 @variant

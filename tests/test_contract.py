@@ -28,7 +28,7 @@ def test_every_strategy_delivers_what_its_question_asks_for(
     corpus: Corpus, tmp_path: Path, question: str, strategy: str, case: dict[str, str]
 ) -> None:
     asked, variant = _registry.find_question(question), _registry.find_variant(question, strategy)
-    job = Job(corpus, asked.prepare(corpus, case, 7), case, 7, converted=tmp_path)
+    job = Job(corpus, asked.prepare(corpus, case, 7), case, 7, directory=tmp_path)
     if variant.convert:
         variant.convert(job)
     try:

@@ -18,7 +18,7 @@ WARM, COLD = {"page_cache": "warm"}, {"page_cache": "cold"}
 
 def _job(corpus: Corpus, converted: Path) -> Job[Any]:
     converted.mkdir()
-    return Job(corpus, QUESTION.prepare(corpus, WARM, 1), WARM, 1, converted=converted)
+    return Job(corpus, QUESTION.prepare(corpus, WARM, 1), WARM, 1, directory=converted)
 
 
 def _trial(corpus: Corpus, strategy: str, case: dict[str, str], outside: tuple[str, ...] = ()) -> Record:

@@ -34,6 +34,25 @@ REQUIRED = {
         "mixed_parallel_reads",
         "mixed_interleave",
     },
+    "python_map": {
+        f"{wrapper}_{calls}"
+        for wrapper in ("py_function", "numpy_function", "native")
+        for calls in ("1", "2", "4", "8", "autotune")
+    },
+    "caching": {"no_cache", "cache_after_decode", "cache_paths", "cache_encoded", "cache_to_file"},
+    "batching": {
+        "load_all",
+        "load_all_from_tensor_slices",
+        "path_generator",
+        "path_generator_from_generator",
+        "keras_pydataset_1",
+        "keras_pydataset_4",
+        "keras_pydataset_processes",
+        "tf1_queue",
+        "tfdata_paths_2",
+        "tfdata_paths_autotune",
+        "memory_map",
+    },
 }
 """Ids are permanent: results, write-ups and links know them."""
 

@@ -144,3 +144,81 @@ def test_a_strategy_that_is_no_longer_there_keeps_its_figures() -> None:
     found = rows(comparison([record("numpy_to_numpy", 0, time=1.0), record("forgotten", 0, time=2.0)]))
     assert found["forgotten"].ratio is not None
     assert "declared elsewhere" in found["forgotten"].label
+
+
+def _metrics(**values: Any) -> Metrics:
+    return Metrics(**values)
+
+
+def test_what_a_conversion_saves_is_held_against_separate_files_by_round() -> None:
+    def of(strategy: str, index: int, time: float, **more: Any) -> Record:
+        case = {"page_cache": "warm"}
+        return record(strategy, index, question="record_format", case=case, metrics=_metrics(epoch_time=time, **more))
+
+    records = []
+    for index, drift in enumerate([1.0, 2.0, 4.0]):
+        records += [
+            of("separate_files", index, drift + 0.5),
+            of("encoded_bytes", index, drift, convert_time=2.0, disk_bytes=100),
+        ]
+    found = rows(comparison(records))
+    saved = found["encoded_bytes"].saved
+    assert saved is not None
+    assert (saved.value, saved.low, saved.high) == (pytest.approx(0.5), pytest.approx(0.5), pytest.approx(0.5))
+    assert found["separate_files"].saved is None
+
+
+def test_a_peak_is_held_against_its_floor_and_a_level_says_who_holds_it() -> None:
+    growth = Growth("plateau", 0, 0, 0, 0, 300 * MIB, 400, held=180 * MIB)
+    metrics = _metrics(epoch_time=1.0, peak_memory=400 * MIB, memory_floor=200 * MIB, memory_growth=growth)
+    case = {"record": "tensor"}
+    found = comparison(
+        [record("interleave", index, question="read_order", case=case, metrics=metrics) for index in range(2)]
+    ).rows[0]
+    assert found.over_floor is not None
+    assert found.over_floor.value == pytest.approx(2.0)
+    assert found.level is not None
+    assert found.level_held is not None
+    assert (found.level.value, found.level_held.value) == (300 * MIB, 180 * MIB)
+
+
+@pytest.mark.parametrize("per_image", [0.0, 0.5])
+def test_memory_over_the_data_is_a_slope_with_its_interval(per_image: float) -> None:
+    records = [
+        record(
+            "load_all",
+            index,
+            question="batching",
+            case={"data": data, "augment": augment},
+            metrics=_metrics(epoch_time=1.0, samples=count, peak_memory=int((20 + index + per_image * count) * MIB)),
+        )
+        for index in range(3)
+        for data, count in (("x1", 40), ("x4", 160), ("x16", 640))
+        for augment in (("off", "on") if data == "x4" else ("off",))
+    ]
+    (scaling,) = comparison(records).scaling
+    assert scaling.per_sample.value == pytest.approx(per_image * MIB, abs=1)
+    assert scaling.per_sample.low == pytest.approx(per_image * MIB, abs=1)
+    assert [count for count, _ in scaling.points] == [40, 160, 640]
+    assert (scaling.largest.value > 2) == (per_image > 0)
+
+
+def test_what_a_cache_costs_in_the_first_epoch_and_saves_in_the_later_ones() -> None:
+    def of(strategy: str, index: int, first: float, later: float) -> Record:
+        metrics = _metrics(epoch_time=first, later_epoch_time=later)
+        return record(strategy, index, question="caching", case={}, metrics=metrics)
+
+    found = rows(
+        comparison(
+            [
+                each
+                for index in range(2)
+                for each in (of("no_cache", index, 1.0, 1.0), of("cache_to_file", index, 1.6, 0.4))
+            ]
+        )
+    )
+    cached = found["cache_to_file"]
+    assert cached.extra is not None
+    assert cached.saved is not None
+    assert (cached.extra.value, cached.saved.value) == (pytest.approx(0.6), pytest.approx(0.6))
+    assert found["no_cache"].extra is None

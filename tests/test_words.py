@@ -5,7 +5,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loaders._stats import Estimate
-from loaders._words import amount, case_in_words, duration, estimated, factor, times
+from loaders._words import (
+    amount,
+    cached,
+    case_in_words,
+    duration,
+    estimated,
+    factor,
+    level,
+    most,
+    pays_off,
+    times,
+    waiting,
+)
 
 
 @pytest.mark.parametrize(
@@ -58,3 +70,44 @@ def test_faster_and_slower_are_said_only_outside_the_interval(value: float, belo
 def test_cases_in_words() -> None:
     assert case_in_words({"scale": "0.5", "size": "2"}) == "scale 0.5, size 2"
     assert case_in_words({}) == ""
+
+
+def _estimate(value: float, low: float | None = None, high: float | None = None) -> Estimate:
+    return Estimate(value, low, high, 1 if low is None else 4)
+
+
+@pytest.mark.parametrize(
+    ("convert", "saved", "words"),
+    [
+        (_estimate(2.0), _estimate(0.5, 0.4, 0.6), "after 4 epochs (4 to 5)"),
+        (_estimate(0.1), _estimate(0.5, 0.4, 0.6), "after 1 epoch (1 to 1)"),
+        (_estimate(2.0), _estimate(0.1, -0.1, 0.3), "undecided: no difference in reading"),
+        (_estimate(2.0), _estimate(-0.2, -0.3, -0.1), "never: it is read more slowly"),
+        (_estimate(2.0), _estimate(0.5), "after 4 epochs (single sample)"),
+        (_estimate(-0.1), _estimate(0.5, 0.4, 0.6), "at once"),
+        (None, None, "–"),
+    ],
+)
+def test_when_a_conversion_has_paid_for_itself(convert: Estimate | None, saved: Estimate | None, words: str) -> None:
+    assert pays_off(convert, saved) == words
+
+
+def test_a_level_says_who_holds_it() -> None:
+    mib = 2**20
+    held = level("plateau", _estimate(567 * mib), _estimate(350 * mib))
+    assert held == "plateau at 567 MiB, of it 350 MiB held by the allocator"
+    assert level("flat", _estimate(12 * mib), _estimate(0)) == "flat at 12.0 MiB"
+    assert level(None, None, None) == "undecided: too few steps"
+
+
+@pytest.mark.parametrize(
+    ("shares", "words"), [([(1.0, 1.0), None], "100 %"), ([(0.0, 0.01), (0.0, 0.02)], "0 to 2 %"), ([None], "")]
+)
+def test_the_page_cache_in_words(shares: list[tuple[float, float] | None], words: str) -> None:
+    assert cached(shares) == words
+
+
+def test_what_waits_in_words() -> None:
+    assert waiting(_estimate(6), _estimate(240 * 2**20)) == "6 (240 MiB)"
+    assert waiting(_estimate(6), None) == "6"
+    assert waiting(None, None) == most(None) == "–"

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
-from loaders._rows import Row
-from loaders._words import amount, factor
+from loaders._rows import Row, Scaling
+from loaders._stats import ratio_of
+from loaders._words import amount, factor, times
+
+CURED = 1.25
+"""Peak over floor below which a cure is worth naming."""
+
+MONOTONE = 0.9
+"""Share of the last tenth of all steps that goes on to the next record."""
 
 
 def name_of(row: Row, rows: Sequence[Row]) -> str:
@@ -26,7 +34,16 @@ def of_time(rows: Sequence[Row]) -> str:
         return f"{name_of(best, rows)} was fastest, but a single sample shows no difference"
     if not best.ratio.differs_from_one:
         return f"No difference in time between {best.strategy} and {baseline}"
-    return f"{name_of(best, rows)} is fastest: {factor(1 / best.ratio.value)} faster than {baseline}"
+    alike = sum(_overlap(best, row) for row in timed[1:])
+    those = f"{name_of(best, rows)} and {alike} more within its interval are" if alike else f"{name_of(best, rows)} is"
+    return f"{those} fastest: {factor(1 / best.ratio.value)} faster than {baseline}"
+
+
+def _overlap(one: Row, other: Row) -> bool:
+    """Whether the intervals of two ratios to the baseline have a part in common."""
+    if one.ratio is None or other.ratio is None or one.ratio.high is None or other.ratio.low is None:
+        return False
+    return other.ratio.low <= one.ratio.high
 
 
 def of_memory(rows: Sequence[Row]) -> str:
@@ -49,6 +66,95 @@ def of_pairs(rows: Sequence[Row]) -> str:
         differs = less_or_more if row.pair.differs_from_one else "no different in time from"
         said.append(f"{row.strategy} is {differs} {row.matches}")
     return f"With the same output: {'; '.join(said)}" if said else ""
+
+
+def of_growth(rows: Sequence[Row]) -> str:
+    """Say who holds memory beyond what the buffers need, and what brings it down at which price; nothing without cures.
+
+    A cure is a strategy that ``matches`` the one that it cures, and costs what it takes longer.
+    """
+    cures = cures_of(rows)
+    if not cures:
+        return ""
+    ill, healed = cures[0]
+    if not ill.floor or not ill.level:
+        return ""
+    held = ill.level_held.value if ill.level_held else 0.0
+    beyond = ill.level.value - ill.floor
+    whose = f", and {amount(held)} of it was freed and is held by the allocator: no leak" if held > beyond / 2 else ""
+    sentence = f"{ill.strategy} holds {amount(ill.level.value)}, {factor(ill.level.value / ill.floor)} its floor{whose}"
+    good = [row for row in healed if row.over_floor and row.over_floor.value < CURED]
+    said = [
+        f"{row.strategy} peaks at {factor(row.over_floor.value)} ({times(row.pair)})" for row in good if row.over_floor
+    ]
+    return f"{sentence}. {'; '.join(said)}" if said else sentence
+
+
+def cures_of(rows: Sequence[Row]) -> list[tuple[Row, list[Row]]]:
+    """Return each strategy that others cure with those others, leanest first; the one with most cures comes first."""
+    by_name = {row.strategy: row for row in rows if row.samples}
+    healed = [row for row in by_name.values() if row.over_floor and row.matches in by_name]
+    names = Counter(row.matches for row in healed)
+    return [
+        (
+            by_name[name],
+            sorted(
+                (row for row in healed if row.matches == name),
+                key=lambda row: row.over_floor.value if row.over_floor else 0.0,
+            ),
+        )
+        for name, _ in names.most_common()
+        if name
+    ]
+
+
+def of_sweep(rows: Sequence[Row]) -> str:
+    """Say how many bodies ran where most were asked for, and what that costs in memory."""
+    swept = [row for row in rows if row.series and row.at.isdecimal() and row.in_flight and row.peak]
+    if not swept:
+        return "Time and memory over the sweep"
+    most_asked = max(swept, key=lambda row: int(row.at))
+    least_asked = min((row for row in swept if row.series == most_asked.series), key=lambda row: int(row.at))
+    if not (most_asked.in_flight and most_asked.peak and least_asked.peak):
+        return "Time and memory over the sweep"
+    return (
+        f"{most_asked.strategy}: {most_asked.at} asked for, {most_asked.in_flight.value:.3g} in flight; "
+        f"{amount(most_asked.peak.value)} instead of {amount(least_asked.peak.value)}"
+    )
+
+
+def of_scaling(scaling: Sequence[Scaling]) -> str:
+    """Say which strategy's memory follows the data most, and which least."""
+    if not scaling:
+        return ""
+    least, most = scaling[0], scaling[-1]
+    return (
+        f"{most.strategy} needs {amount(most.per_sample.value)} more for each added sample, "
+        f"{least.strategy} {amount(max(0.0, least.per_sample.value))}"
+    )
+
+
+def of_ceiling(rows: Sequence[Row], ceiling: str) -> str:
+    """Say which strategy comes closest to the ceiling, and how much of its speed it keeps; nothing without one."""
+    top = next((row for row in rows if row.strategy == ceiling), None)
+    others = [row for row in rows if row.strategy != ceiling and row.time and top and row.tier == top.tier]
+    if top is None or not others:
+        return ""
+    best = min(others, key=lambda row: row.time.value if row.time else 0.0)
+    kept = ratio_of(top.time, best.time)
+    if kept is None:
+        return ""
+    interval = "" if kept.low is None or kept.high is None else f" ({kept.low:.0%} to {kept.high:.0%})"
+    return f"{best.strategy} keeps {kept.value:.0%}{interval} of what {ceiling} reaches"
+
+
+def of_order(rows: Sequence[Row]) -> str:
+    """Say which strategies end with one file read alone, in order."""
+    ending = [row.strategy for row in rows if row.order and (row.order.tail_monotony or 0) > MONOTONE]
+    mixing = [row.strategy for row in rows if row.order and (row.order.tail_monotony or 0) <= MONOTONE]
+    if not ending:
+        return f"{', '.join(mixing)} mix to the end"
+    return f"{', '.join(ending)} end with one file, in order" + (f"; {', '.join(mixing)} do not" if mixing else "")
 
 
 def of(rows: Sequence[Row]) -> str:

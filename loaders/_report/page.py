@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from loaders import _registry, _words
-from loaders._report import charts, findings
+from loaders._report import charts, claims, findings
 from loaders._rows import Comparison, Row, comparison
 from loaders._trial import Record, log
 
@@ -41,7 +41,7 @@ class ResultSet(msgspec.Struct, frozen=True):
 def collect(root: Path, say: Callable[[str], None] = lambda _: None) -> list[ResultSet]:
     """Return what the trial logs below ``root`` hold, the newest result set first.
 
-    Of each question the newest run that finished a whole round is taken, else the newest.
+    Of each question and case the newest run that finished a whole round is taken, else the newest.
     """
     known = _registry.questions()
     sets: defaultdict[tuple[str, str, str], dict[str, list[Record]]] = defaultdict(dict)
@@ -56,8 +56,11 @@ def collect(root: Path, say: Callable[[str], None] = lambda _: None) -> list[Res
     for records in sorted(by_run.values(), key=lambda each: each[0].started):
         first = records[0]
         place = sets[(first.environment.machine or "unknown", first.size, first.data)]
-        older = place.get(first.question)
-        if older is None or _whole(records) or not _whole(older):
+        older = place.get(first.question, [])
+        if not older or _whole(records):
+            cases = [record.case for record in records]
+            place[first.question] = [each for each in older if each.case not in cases] + records
+        elif not any(_whole([each for each in older if each.run == run]) for run in {each.run for each in older}):
             place[first.question] = records
     found = [
         ResultSet(
@@ -92,11 +95,33 @@ def render(results: Sequence[ResultSet], home: str | None = None) -> str:
         fatter=lambda each: _stacked(_words.times(each, "leaner", "fatter")),
         machine=_words.machine_in_words,
         case=_words.case_in_words,
+        growth_finding=findings.of_growth,
+        cures=findings.cures_of,
+        multiple=lambda each: _stacked(_words.multiple(each)),
+        ceiling_finding=findings.of_ceiling,
+        scaling_finding=findings.of_scaling,
+        cached=lambda rows: _words.cached(row.page_cache for row in rows),
         prose=_prose,
         line=_line,
     )
     environment.globals.update(
         time_chart=lambda comparison, rows: Markup(charts.time_chart(comparison, rows)),  # noqa: S704 - Vega escapes
+        steps_chart=lambda rows: Markup(charts.steps_chart(rows)),  # noqa: S704
+        order_picture=lambda rows: Markup(charts.order_picture(rows)),  # noqa: S704 - escaped there
+        level=_words.level,
+        pays_off=_words.pays_off,
+        most=_words.most,
+        waiting=_words.waiting,
+        sweep_chart=lambda comparison, rows: Markup(  # noqa: S704
+            charts.sweep_chart(
+                rows,
+                _registry.find_question(comparison.question).sweeps,
+                f"{charts.TIME_METRICS[comparison.ranked_by]} in ms",
+            )
+        ),
+        scaling_chart=lambda comparison: Markup(charts.scaling_chart(comparison)),  # noqa: S704
+        judged=claims.judged,
+        ordered=_words.ordered,
         memory_chart=lambda rows: Markup(charts.memory_chart(rows)),  # noqa: S704
         by_case=by_case,
         question=lambda name: _registry.questions()[name],

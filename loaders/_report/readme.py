@@ -61,6 +61,9 @@ def _findings(comparisons: Sequence[Comparison]) -> str:
         case, rows = page.by_case(comparison)[0]
         name = " ".join(filter(None, [comparison.question, _words.case_in_words(case)]))
         sentences.append(f"* **{name}**: {findings.of(rows)}")
+        for other, in_other in page.by_case(comparison):
+            if growth := findings.of_growth(in_other):
+                sentences.append(f"* **{comparison.question} {_words.case_in_words(other)}**: {growth}.")
         for row, why in _extremes(rows):
             several = len({each.tier for each in rows}) > 1
             quality = "" if row.psnr is None else f"; {row.tier}, {row.psnr:.0f} dB" if several else ""
@@ -76,7 +79,7 @@ def _findings(comparisons: Sequence[Comparison]) -> str:
                 f"{_words.estimated(row.time, _words.duration)} | {_words.times(row.pair)} than that | "
                 f"{_words.estimated(row.peak, _words.amount)} |"
             )
-    made = [f"{each.question}: {each.rounds} rounds, commit {each.environment.commit[:8]}" for each in comparisons]
+    made = [f"{each.question}: {each.rounds} rounds, commit {each.environment.commit}" for each in comparisons]
     return "\n".join(
         [
             *sentences,

@@ -11,6 +11,8 @@ import ctypes
 import gc
 import importlib
 import os
+import random
+import re
 import signal
 import statistics
 import subprocess
@@ -82,6 +84,8 @@ def run(trial: Trial, tell: Callable[[Progress | Measured], None]) -> Outcome:
     files = question.reads(job, variant) if question.reads else ()
     if state := trial.case.get("page_cache"):
         pagecache.bring(files, state)
+    else:
+        pagecache.read(files)
 
     surroundings = machine.environment(threads=threads, memory_method=peak.method, records=files)
 
@@ -99,10 +103,19 @@ def run(trial: Trial, tell: Callable[[Progress | Measured], None]) -> Outcome:
         in_use, held = malloc.in_use_and_held()
         return memory.resident() - baseline, in_use - in_use_before, held - held_before
 
-    tracer = Tracer(read_memory)
+    if not variant.convert:
+        job.directory.mkdir()
+    tracer, step_time = Tracer(read_memory), question.step_time(trial.case)
     cpu_before = cpu_time()
     peak.reset()
-    timelines, product = drain(lambda: variant.build(job), tracer, epochs=epochs, keep=question.keeps_output)
+    timelines, product = drain(
+        lambda: variant.build(job),
+        tracer,
+        epochs=epochs,
+        keep=question.keeps_output,
+        step_time=step_time,
+        take=job.meter.take,
+    )
     cpu_after = cpu_time()
     peak_memory = peak.read() - baseline
     code_memory = memory.libraries() - libraries_before
@@ -111,6 +124,7 @@ def run(trial: Trial, tell: Callable[[Progress | Measured], None]) -> Outcome:
     held = malloc.in_use_and_held()[1] - held_before if malloc.available else None
 
     tell(Measured())
+    written = sum(file.stat().st_size for file in job.directory.rglob("*") if file.is_file())
 
     timeline, later = timelines[0], timelines[1:]
     delivered = sum(timeline.samples)
@@ -118,9 +132,14 @@ def run(trial: Trial, tell: Callable[[Progress | Measured], None]) -> Outcome:
         if sum(each.samples) != delivered:
             raise WrongOutputError(f"delivered {delivered} samples in epoch 1 and {sum(each.samples)} in epoch {epoch}")
     # From inputs made afresh: a strategy may have overwritten those that it was given.
-    fresh = _registry.Job(corpus, question.prepare(corpus, trial.case, trial.seed), trial.case, trial.seed)
-    again = product if question.keeps_output else _again(variant, fresh, delivered, passes)
+    prepared = question.prepare(corpus, trial.case, trial.seed)
+    directory = job.directory if variant.convert else Path("again")  # a cache must be filled anew
+    directory.mkdir(exist_ok=True)
+    fresh = _registry.Job(corpus, prepared, trial.case, trial.seed, directory=directory)
+    sizes: list[int] = []
+    again = product if question.keeps_output else _again(variant, fresh, delivered, passes, sizes)
     quality = question.check(fresh, variant, again)
+    steps = _drawn_steps(len(quality.walk or ()))
     sample_time = timing.sample_time(timeline)
     return Outcome(
         "ok",
@@ -139,7 +158,10 @@ def run(trial: Trial, tell: Callable[[Progress | Measured], None]) -> Outcome:
             code_memory=code_memory,
             convert_time=converted.time if converted else None,
             convert_memory=converted.memory if converted else None,
-            disk_bytes=sum(Path(file).stat().st_size for file in files) or None,
+            disk_bytes=sum(Path(file).stat().st_size for file in files) or written or None,
+            bodies_in_flight=job.meter.most_running or None,
+            waiting=job.meter.most_waiting if job.meter.finished else None,
+            waiting_bytes=job.meter.most_waiting * max(sizes, default=0) if job.meter.finished else None,
             lost=quality.lost or None,
             allocator_held=held,
             memory_trace=MemoryTrace(
@@ -154,16 +176,30 @@ def run(trial: Trial, tell: Callable[[Progress | Measured], None]) -> Outcome:
             psnr=quality.psnr,
             max_difference=quality.max_difference,
             order_quality=quality.order,
-            walk=quality.walk[:: -(-len(quality.walk) // WALK_POINTS)] if quality.walk else None,
+            steps=steps or None,
+            walk=[quality.walk[step] for step in steps] if quality.walk else None,
         ),
     )
 
 
-def _again(variant: _registry.Variant, job: _registry.Job[Any], measured: int, passes: int) -> Iterator[Any]:
-    """Build the strategy a second time, for the check, and see that it delivers as much as in each measured pass."""
+def _drawn_steps(count: int) -> list[int]:
+    """Choose the steps of an order that is drawn: at random, because a fixed stride would beat with its cycles."""
+    return sorted(random.Random(0).sample(range(count), min(count, WALK_POINTS)))  # noqa: S311
+
+
+def _again(
+    variant: _registry.Variant, job: _registry.Job[Any], measured: int, passes: int, sizes: list[int]
+) -> Iterator[Any]:
+    """Build the strategy a second time, for the check, and see that it delivers as much as in each measured pass.
+
+    ``sizes`` gets the bytes of a sample of each batch.
+    """
     delivered = 0
     for batch in variant.build(job):
-        delivered += sum(1 for _ in samples(batch))
+        parts = list(samples(batch))
+        delivered += len(parts)
+        sizes += [sum(getattr(feature, "nbytes", 0) for feature in part) for part in parts[:1]]
+        del parts
         yield batch
     if delivered * passes != measured:
         raise WrongOutputError(f"delivered {measured} samples when measured and {delivered * passes} when checked")
@@ -241,11 +277,28 @@ def in_words(error: BaseException) -> str:
     """Return the exception and, of its traceback, the frames outside of this suite's machinery."""
     if isinstance(error, (InputError, ModuleNotFoundError, ConversionError)):
         return str(error)
+    if inner := _raised_in_body(str(error)):
+        return inner
     frames = traceback.extract_tb(error.__traceback__)
     machinery = str(Path(__file__).parent)
     own = [frame for frame in frames if not frame.filename.startswith(machinery)]
     where = f" ({Path(own[0].filename).name}, line {own[0].lineno}, in {own[0].name})" if own else ""
     return f"{type(error).__name__}: {error}{where}"
+
+
+def _raised_in_body(message: str) -> str:
+    """Return what a Python body inside a pipeline raised, and where; nothing where it was no body.
+
+    TensorFlow puts the body's traceback, as text, into the message of an error of its own.
+    """
+    frames = re.findall(r'File "([^"]+)", line (\d+), in (\S+)', message)
+    own = [frame for frame in frames if f"{os.sep}tensorflow{os.sep}" not in frame[0] and "autograph" not in frame[0]]
+    if "Traceback (most recent call last)" not in message or not own:
+        return ""
+    path, line, function = own[-1]
+    raised = re.search(r"\b([A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Warning|Iteration)): ?([^\n]*)", message)
+    what = f"{raised[1]}: {raised[2]}".rstrip(": ") if raised else "an exception"
+    return f"{what} ({Path(path).name}, line {line}, in {function}), raised in a body that TensorFlow called"
 
 
 def _die_with_parent() -> None:

@@ -32,7 +32,7 @@ def convert(trial: Trial) -> Converted:
     malloc, peak = memory.Malloc(), memory.peak_instrument()
     warm_up(malloc, peak)
     job = _registry.Job(corpus, question.prepare(corpus, trial.case, trial.seed), trial.case, trial.seed)
-    job.converted.mkdir()
+    job.directory.mkdir()
     gc.collect()
     malloc.trim()
     libraries, baseline = memory.libraries(), memory.resident()

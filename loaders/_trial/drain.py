@@ -54,6 +54,8 @@ def drain(
     *,
     epochs: int = 1,
     keep: bool = False,
+    step_time: float = 0.0,
+    take: Callable[[int], None] = lambda _: None,
 ) -> tuple[list[Timeline], list[Any]]:
     """Build a strategy, take every batch from it, touch each, and return when each arrived, epoch by epoch.
 
@@ -63,6 +65,10 @@ def drain(
         Is called once, inside the measured time; again for a later epoch only where it returned a one-way iterator.
     trace
         Is called after each batch with its number, counted over all epochs, and the time.
+    step_time
+        Seconds to sleep after each batch, as a consumer that trains; part of an epoch's time and of no batch's.
+    take
+        Is told how many samples the consumer has just taken.
     keep
         Return the last epoch's batches; otherwise each is dropped before the next is asked for.
     """
@@ -92,6 +98,9 @@ def drain(
             if keep:
                 kept.append(batch)
             del batch
+            take(samples[-1])
+            if step_time:
+                time.sleep(step_time)
             step += 1
             before = clock()
             trace(step, now)

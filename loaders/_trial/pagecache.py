@@ -7,6 +7,7 @@ does not follow (https://man7.org/linux/man-pages/man2/posix_fadvise.2.html); so
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import mmap
 import os
@@ -20,6 +21,14 @@ COLD, WARM = 0.02, 0.98
 """Shares of the pages below and above which files count as cold and as warm."""
 
 
+def read(paths: Iterable[str | Path]) -> None:
+    """Read files, so that they are in the page cache unless it is too small; a missing one is left to the strategy."""
+    for path in paths:
+        with contextlib.suppress(OSError), Path(path).open("rb") as file:
+            while file.read(2**20):
+                pass
+
+
 def bring(paths: Sequence[str], state: str) -> None:
     """Put files into the page cache (``warm``) or out of it (``cold``), and see that it worked.
 
@@ -28,14 +37,12 @@ def bring(paths: Sequence[str], state: str) -> None:
     Skip
         Where it did not, in words.
     """
-    for path in paths:
+    if state == "warm":
+        read(paths)
+    for path in paths if state == "cold" and hasattr(os, "posix_fadvise") else ():
         with Path(path).open("rb") as file:
-            if state == "warm":
-                while file.read(2**20):
-                    pass
-            elif hasattr(os, "posix_fadvise"):
-                os.fsync(file.fileno())  # what is not yet on the disk stays in the cache
-                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            os.fsync(file.fileno())  # what is not yet on the disk stays in the cache
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     share = resident_share(paths)
     if share is None and sys.platform == "linux":
         return  # there is nothing in the files

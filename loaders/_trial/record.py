@@ -96,7 +96,11 @@ class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
     convert_memory
         Bytes: the highest resident set of that process above its baseline, without the code of libraries.
     disk_bytes
-        Bytes of the files that the strategy reads.
+        Bytes of the files that the strategy reads, or writes for a later epoch.
+    bodies_in_flight
+        Python bodies that ran at the same time, at the most, whatever number was asked for.
+    waiting, waiting_bytes
+        Elements that stood finished before the consumer took them, at the most, and their bytes.
     lost
         Samples that the strategy left out, where it may.
     allocator_held
@@ -111,8 +115,8 @@ class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
         Of images, in dB and grey levels: the worst.
     order_quality
         How well mixed the order was.
-    walk
-        The place on disk of every ``len / 1000``th delivered sample, where the question draws it.
+    steps, walk
+        Where the question draws the order: some delivered samples' numbers, and their places on disk.
     """
 
     epoch_time: float | None = None
@@ -130,6 +134,9 @@ class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
     convert_time: float | None = None
     convert_memory: int | None = None
     disk_bytes: int | None = None
+    bodies_in_flight: int | None = None
+    waiting: int | None = None
+    waiting_bytes: int | None = None
     lost: int | None = None
     allocator_held: int | None = None
     memory_trace: MemoryTrace | None = None
@@ -139,6 +146,7 @@ class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
     psnr: float | None = None
     max_difference: float | None = None
     order_quality: OrderQuality | None = None
+    steps: list[int] | None = None
     walk: list[int] | None = None
 
 

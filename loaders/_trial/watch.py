@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -35,6 +35,7 @@ class _Seen:
     peak: int = 0
     tree: int = 0
     measuring: bool = False
+    workers: set[int] = field(default_factory=set)
     measured: bool = False
 
 
@@ -152,8 +153,12 @@ def _look_after(process: subprocess.Popen[bytes], trial: Trial, seen: _Seen, rep
                     "over_budget",
                     f"held {_mib(held)} with its process tree, {_mib(trial.memory_limit)} allowed; ended",
                 )
+        if seen.measuring:
+            seen.workers |= {child.pid for child in children}
         if now > deadline:
-            return Outcome("timed_out", f"not finished after {trial.deadline:g} s; ended")
+            gone = sum(not psutil.pid_exists(pid) for pid in seen.workers)
+            died = f"; {gone} of its {len(seen.workers)} worker processes had ended before" if gone else ""
+            return Outcome("timed_out", f"not finished after {trial.deadline:g} s{died}; ended")
 
 
 def _lines(report: Path) -> int:

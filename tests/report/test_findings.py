@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+from loaders._contract import OrderQuality
 from loaders._report import findings
 from loaders._rows import Row, comparison
-from loaders._trial.record import Metrics
+from loaders._trial.growth import Growth
+from loaders._trial.record import MemoryTrace, Metrics, Record
 from tests.test_rows import record
+
+MIB = 2**20
 
 
 def _rows(rounds: int = 2, **seconds: float) -> list[Row]:
@@ -48,3 +52,52 @@ def test_pairs_say_what_is_left_of_the_gap() -> None:
     found = findings.of(comparison(records).rows)
     assert found.startswith("opencv_linear (as typed) is fastest: 100× faster than skimage_resize_astype. ")
     assert "With the same output: opencv_linear_float is 20.0× faster than skimage_linear_float. " in found
+
+
+def _read(strategy: str, index: int, time: float, peak: float, held: float, tail: float = 0.0) -> Record:
+    growth = Growth("plateau", 0, 0, 0, 0, peak * MIB, 400, held=held * MIB)
+    steps = list(range(1, 61))
+    flat = [int(peak * MIB)] * 60
+    metrics = Metrics(
+        epoch_time=time,
+        peak_memory=int(peak * MIB),
+        memory_floor=200 * MIB,
+        memory_growth=growth,
+        memory_trace=MemoryTrace(steps, [float(each) for each in steps], flat, flat, [int(held * MIB)] * 60),
+        order_quality=OrderQuality(0.3, 1.0, 0.2, tail),
+    )
+    return record(strategy, index, question="read_order", case={"record": "tensor"}, metrics=metrics)
+
+
+def reads() -> list[Record]:
+    """Two rounds of interleaved reads that need 600 MiB, with a lean and slow cure and one that is no cure."""
+    return [
+        each
+        for index in range(2)
+        for each in (
+            _read("range_indexed", index, 2.0, 20, 1),
+            _read("interleave", index, 1.0, 600, 380),
+            _read("interleave_mmap_threshold", index, 3.0, 210, 0),
+            _read("interleave_trim", index, 1.0, 500, 280),
+        )
+    ]
+
+
+def test_memory_beyond_the_floor_is_the_allocators_and_a_cure_has_its_price() -> None:
+    found = comparison(reads()).rows
+    assert findings.of_growth(found) == (
+        "interleave holds 600 MiB, 3.00× its floor, and 380 MiB of it was freed and is held by the allocator: no leak. "
+        "interleave_mmap_threshold peaks at 1.05× (3.00× slower (3.00 to 3.00))"
+    )
+    ((ill, healed),) = findings.cures_of(found)
+    assert ill.strategy == "interleave"
+    assert [row.strategy for row in healed] == ["interleave_mmap_threshold", "interleave_trim"]
+    assert findings.of_growth(found[:1]) == ""
+
+
+def test_an_order_that_ends_with_one_file_is_named() -> None:
+    records = [_read("parallel_reads", 0, 1.0, 1, 0, tail=1.0), _read("interleave", 0, 1.0, 1, 0, tail=0.0)]
+    found = comparison([*records, _read("range_indexed", 0, 2.0, 1, 0)]).rows
+    said = findings.of_order(found)
+    assert said.startswith("parallel_reads end with one file, in order")
+    assert "interleave" in said.partition(";")[2]

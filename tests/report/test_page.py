@@ -9,7 +9,8 @@ import pytest
 
 from loaders._report import linked, page
 from loaders._trial import log
-from loaders._trial.record import Environment, Record
+from loaders._trial.record import Environment, Metrics, Record
+from tests.report.test_findings import reads
 from tests.test_rows import record
 
 EVIL = """<script>alert("1")</script>'"&<img src=x onerror=alert(2)>"""
@@ -82,7 +83,8 @@ def test_the_page_is_self_contained_and_runs_nothing(tmp_path: Path) -> None:
     _log(tmp_path, _run("a"))
     html = page.render(page.collect(tmp_path), home="index.html")
     parsed = Parsed(html)
-    assert not {tag for tag, _ in parsed.elements} & {"script", "link", "iframe", "img", "object"}
+    assert not {tag for tag, _ in parsed.elements} & {"script", "link", "iframe", "object"}
+    assert all((attributes["src"] or "").startswith("data:") for tag, attributes in parsed.elements if tag == "img")
     assert any(
         "default-src 'none'" in (attributes.get("content") or "")
         for tag, attributes in parsed.elements
@@ -173,3 +175,103 @@ def test_an_unknown_navigation_fails_loudly(index: str) -> None:
 
     with pytest.raises(UserError, match="adapt ANCHOR"):
         linked(index)
+
+
+def test_memory_over_the_steps_is_drawn_and_leads_to_a_cure(tmp_path: Path) -> None:
+    _log(tmp_path, [msgspec.structs.replace(each, run="r", planned=4) for each in reads()])
+    parsed = Parsed(page.render(page.collect(tmp_path)))
+    assert "Is it a leak?" in parsed.text
+    assert "plateau at 600 MiB, of it 380 MiB held by the allocator" in parsed.text
+    charts = [attributes["aria-label"] or "" for tag, attributes in parsed.elements if tag == "svg"]
+    assert any("interleave_mmap_threshold plateau at 210 MiB" in chart for chart in charts)
+
+
+def test_the_order_of_reading_is_a_picture_with_words(tmp_path: Path) -> None:
+    walked = [
+        msgspec.structs.replace(
+            each,
+            run="r",
+            planned=4,
+            metrics=msgspec.structs.replace(each.metrics, steps=list(range(1000)), walk=list(range(0, 10_000, 10))),
+        )
+        for each in reads()
+    ]
+    _log(tmp_path, walked)
+    parsed = Parsed(page.render(page.collect(tmp_path)))
+    (picture,) = [attributes for tag, attributes in parsed.elements if tag == "img"]
+    assert "interleave: displacement 0.30" in (picture["alt"] or "")
+    assert (picture["src"] or "").startswith("data:image/png;base64,")
+
+
+def test_claims_stand_with_their_verdict_and_rule(tmp_path: Path) -> None:
+    _log(tmp_path, _run("a"))
+    parsed = Parsed(page.render(page.collect(tmp_path)))
+    assert "The mixed form keeps every old array alive: about 1100 MiB." in parsed.text
+    assert "undecided here" in parsed.text
+    assert "read_order was not run" in parsed.text
+
+
+def _swept(tmp_path: Path) -> None:
+    records = [
+        record(
+            f"py_function_{at}",
+            index,
+            run="r",
+            planned=4,
+            question="python_map",
+            case={"work": "array"},
+            metrics=Metrics(
+                epoch_time=1.0 / int(at),
+                peak_memory=int(at) * 44 * 2**20,
+                bodies_in_flight=min(2, int(at)),
+                waiting=int(at),
+                waiting_bytes=int(at) * 40 * 2**20,
+            ),
+        )
+        for index in range(2)
+        for at in ("1", "2", "4", "8")
+    ]
+    _log(tmp_path, records)
+
+
+def test_what_really_ran_stands_beside_what_was_asked_for(tmp_path: Path) -> None:
+    _swept(tmp_path)
+    parsed = Parsed(page.render(page.collect(tmp_path)))
+    said = "py_function_8: 8 asked for, 2 in flight; 352 MiB instead of 44.0 MiB"
+    assert any(said in (attributes["aria-label"] or "") for tag, attributes in parsed.elements if tag == "svg")
+    assert "8 (320 MiB)" in parsed.text
+
+
+def test_memory_over_the_data_is_a_chart_and_a_table(tmp_path: Path) -> None:
+    records = [
+        record(
+            strategy,
+            index,
+            run="r",
+            planned=6,
+            question="batching",
+            case={"data": data, "augment": "off"},
+            metrics=Metrics(epoch_time=1.0, samples=count, peak_memory=int((20 + each * count) * 2**20)),
+        )
+        for index in range(2)
+        for strategy, each in (("load_all", 0.5), ("path_generator", 0.0))
+        for data, count in (("x1", 40), ("x4", 160), ("x16", 640))
+    ]
+    _log(tmp_path, records)
+    parsed = Parsed(page.render(page.collect(tmp_path)))
+    assert "load_all needs 0.5 MiB more for each added sample, path_generator 0.0 MiB" in parsed.text
+
+
+def test_a_case_that_was_run_again_takes_the_place_of_the_older_one_alone(tmp_path: Path) -> None:
+    def run(name: str, started: str, images: list[str], time: float) -> list[Record]:
+        return [
+            record(strategy, 0, time=time, run=name, started=started, case={"images": each}, planned=2 * len(images))
+            for each in images
+            for strategy in ("numpy_to_numpy", "numpy_to_list")
+        ]
+
+    _log(tmp_path, run("a", "2026-01-01T00:00:00+00:00", ["500", "2000"], 1.0))
+    _log(tmp_path, run("b", "2026-01-02T00:00:00+00:00", ["2000"], 5.0))
+    (found,) = page.collect(tmp_path)
+    times = {(row.case["images"], row.time.value) for row in found.comparisons[0].rows if row.time}
+    assert {(images, round(time)) for images, time in times} == {("500", 1), ("2000", 5)}

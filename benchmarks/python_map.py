@@ -1,0 +1,28 @@
+"""asv's view of the question ``loaders.python_map``."""
+
+from __future__ import annotations
+
+from benchmarks import _base
+from loaders._trial import Record
+
+QUESTION = "python_map"
+
+
+class Comparison(_base.Comparison):
+    """Samples of the comparison run: independent processes, rounds in shuffled order."""
+
+    params, param_names = _base.parameters(QUESTION)
+
+    def setup_cache(self) -> list[Record]:
+        return _base.compare(QUESTION)
+
+    @_base.unit("bodies")
+    def track_bodies_in_flight(self, _records: list[Record], *_: str) -> _base.Samples | float | None:
+        return self.samples("bodies_in_flight")
+
+
+class Drain(_base.Drain):
+    """One epoch in asv's own process."""
+
+    question = QUESTION
+    params = _base.parameters(QUESTION)[0][:1]

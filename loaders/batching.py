@@ -1,0 +1,385 @@
+"""Batching: everything in memory, or a batch at a time.
+
+*Asked.* A folder of labelled photographs is to be trained on. What does it cost to load it all first, and which of the
+ways that read a batch at a time is fastest, and keeps memory independent of how much data there is?
+
+*Held fixed.* JPEG files, shuffled paths, decoded, reduced to 224x224, as float32 from -1 to 1, batches of 32; ``data``
+is 40, 160 or 640 of the photographs (x1, x4, x16; of a smaller corpus a sixteenth, a quarter or all). With ``augment``
+each image is flipped, shifted and brightened as its own seed says. OpenCV decodes, one image on one thread; strategies
+that decode with TensorFlow are of another tier.
+
+*Not measured.* Training, which would hide the reading; several epochs.
+
+*Invisible when* a training step takes longer than decoding its batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from loaders._contract import Quality, check_drawn_from, psnr
+from loaders._registry import Batch, Case, Job, Question, Variant, variant
+
+if TYPE_CHECKING:
+    import numpy as np
+    import tensorflow as tf
+    from numpy.typing import NDArray
+
+    from loaders._corpus import Corpus
+
+SIDE = 224
+SHIFT = 20
+"""Pixels, at most, in either direction; what leaves on one side comes back on the other."""
+
+BRIGHTEN = 40
+"""Grey levels, at most, up or down."""
+
+MOST = 640
+"""Images, at the most: as float32 they are 385 MB, enough to tell loading all from loading a batch."""
+
+QUEUE = 64
+"""Images: the capacity of the TF1 queue."""
+
+
+@dataclass(frozen=True)
+class Files:
+    """JPEG files in a shuffled order, and what becomes of each.
+
+    Attributes
+    ----------
+    paths, labels
+        Of each file.
+    changes
+        int32 array of shape (n, 4): whether to flip, pixels down, pixels right, grey levels up.
+    """
+
+    paths: list[str]
+    labels: NDArray[np.int64]
+    changes: NDArray[np.int32]
+
+
+def _prepare(corpus: Corpus, case: Case, seed: int) -> Files:
+    import numpy as np
+
+    random = np.random.default_rng(seed)
+    paths, labels = corpus.image_paths, corpus.image_labels
+    count = max(1, min(MOST, len(paths)) * int(case["data"].removeprefix("x")) // 16)
+    chosen = random.permutation(len(paths))[:count]
+    most = np.array([1, SHIFT, SHIFT, BRIGHTEN])
+    least = np.array([0, -SHIFT, -SHIFT, -BRIGHTEN])
+    changes = random.integers(least, most + 1, (count, 4), np.int32)
+    if case["augment"] == "off":
+        changes[:] = 0
+    return Files([paths[index] for index in chosen], np.array([labels[index] for index in chosen]), changes)
+
+
+def _check(job: Job[Files], variant: Variant, batches: Iterable[Batch]) -> Quality:
+    import numpy as np
+
+    data, is_native = job.inputs, variant.tier == "same purpose"
+
+    def pixels(image: Any) -> NDArray[np.uint8]:
+        # TensorFlow may multiply by 1 / 127.5 where it is told to divide; a grey level is what must be the same.
+        return np.asarray(np.round((np.asarray(image, np.float64) + 1) * 127.5), np.uint8)
+
+    def expected() -> Iterator[tuple[Any, Any]]:
+        for index in range(len(data.paths)):
+            yield (pixels(_native(data, index) if is_native else _load(data, index)), data.labels[index])
+
+    def delivered() -> Iterator[Batch]:
+        for images, labels in batches:
+            array = np.asarray(images)
+            # Anything but float32 is left as it is, and then is not what was expected.
+            yield (np.stack([pixels(each) for each in array]) if array.dtype == np.float32 else array, labels)
+
+    check_drawn_from(expected(), len(data.paths), delivered())
+    if not is_native:
+        return Quality()
+    few = range(0, len(data.paths), max(1, len(data.paths) // 20))
+    return Quality(psnr=min(psnr(pixels(_native(data, each)), pixels(_load(data, each))) for each in few))
+
+
+QUESTION = Question(
+    prepare=_prepare,
+    check=_check,
+    axes={"data": ("x1", "x4", "x16"), "augment": ("off", "on")},
+    size_axis="data",
+    ceiling="opencv_pool",
+    slices=(
+        {"data": "x16", "augment": "off"},
+        {"data": "x1", "augment": "off"},
+        {"data": "x4", "augment": "off"},
+        {"data": "x4", "augment": "on"},
+    ),
+    quick=("load_all", "path_generator", "tfdata_paths_autotune"),
+)
+
+
+def _load(data: Files, index: int) -> NDArray[np.float32]:
+    """Decode, reduce, change and scale one image by OpenCV."""
+    import cv2
+    import numpy as np
+
+    picture = cv2.cvtColor(np.asarray(cv2.imread(data.paths[index])), cv2.COLOR_BGR2RGB)
+    reduced = cv2.resize(picture, (SIDE, SIDE), interpolation=cv2.INTER_AREA)
+    flip, down, right, up = (int(each) for each in data.changes[index])
+    if flip:
+        reduced = reduced[:, ::-1]
+    if down or right:
+        reduced = np.roll(reduced, (down, right), (0, 1))
+    if up:
+        reduced = np.clip(reduced.astype(np.int16) + up, 0, 255)
+    return np.asarray(reduced, np.float32) / np.float32(127.5) - np.float32(1)
+
+
+def _batch(data: Files, indices: Iterable[int]) -> tuple[Any, Any]:
+    """Load some images one after another into one array of shape (n, 224, 224, 3)."""
+    import numpy as np
+
+    chosen = list(indices)
+    images = np.empty((len(chosen), SIDE, SIDE, 3), np.float32)
+    for place, index in enumerate(chosen):
+        images[place] = _load(data, index)
+    return images, data.labels[chosen]
+
+
+def _parts(job: Job[Files]) -> list[range]:
+    """Return the indices of each batch."""
+    count = len(job.inputs.paths)
+    return [range(start, min(start + job.batch_size, count)) for start in range(0, count, job.batch_size)]
+
+
+def _signature() -> Any:
+    import tensorflow as tf
+
+    return (tf.TensorSpec((None, SIDE, SIDE, 3), tf.float32), tf.TensorSpec((None,), tf.int64))
+
+
+@variant
+def load_all(job: Job[Files]) -> Iterable[Batch]:
+    """Load everything into one array, then slice batches from it."""
+    images, labels = _batch(job.inputs, range(len(job.inputs.paths)))
+    for part in _parts(job):
+        yield images[part.start : part.stop], labels[part.start : part.stop]
+
+
+@variant
+def load_all_from_tensor_slices(job: Job[Files]) -> Iterable[Batch]:
+    """Load everything into one array, then ``Dataset.from_tensor_slices``, which copies it."""
+    import tensorflow as tf
+
+    loaded = _batch(job.inputs, range(len(job.inputs.paths)))
+    return tf.data.Dataset.from_tensor_slices(loaded).batch(job.batch_size).prefetch(tf.data.AUTOTUNE)
+
+
+@variant(baseline=True)
+def path_generator(job: Job[Files]) -> Iterable[Batch]:
+    """A Python generator over batches of paths: one image after another, on one thread."""
+    for part in _parts(job):
+        yield _batch(job.inputs, part)
+
+
+@variant
+def path_generator_from_generator(job: Job[Files]) -> Iterable[Batch]:
+    """The same generator through ``Dataset.from_generator`` and prefetch."""
+    import tensorflow as tf
+
+    def generate() -> Iterator[Batch]:
+        for part in _parts(job):
+            yield _batch(job.inputs, part)
+
+    return tf.data.Dataset.from_generator(generate, output_signature=_signature()).prefetch(tf.data.AUTOTUNE)
+
+
+@variant
+def opencv_pool(job: Job[Files]) -> Iterable[Batch]:
+    """The ceiling: a bare pool of OpenCV decoders, a thread a core, with the next batch under way."""
+    import os
+    from concurrent.futures import ThreadPoolExecutor
+
+    import numpy as np
+
+    data, parts = job.inputs, _parts(job)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+
+        def begin(part: range) -> tuple[Any, list[Any]]:
+            images = np.empty((len(part), SIDE, SIDE, 3), np.float32)
+
+            def put(place: int, index: int) -> None:
+                images[place] = _load(data, index)
+
+            return images, [pool.submit(put, place, index) for place, index in enumerate(part)]
+
+        under_way = begin(parts[0])
+        for number, part in enumerate(parts):
+            images, waiting = under_way
+            if number + 1 < len(parts):
+                under_way = begin(parts[number + 1])
+            for each in waiting:
+                each.result()
+            yield images, data.labels[part.start : part.stop]
+
+
+def _pydataset(job: Job[Files], **options: Any) -> Iterable[Batch]:
+    """Return what Keras's own adapter for ``fit`` makes of a ``PyDataset``: by hand it would use no workers."""
+    import keras
+    from keras.src.trainers.data_adapters.py_dataset_adapter import PyDatasetAdapter
+
+    data, parts = job.inputs, _parts(job)
+
+    class Batches(keras.utils.PyDataset):  # type: ignore[misc] # keras ships without types
+        def __len__(self) -> int:
+            return len(parts)
+
+        def __getitem__(self, index: int) -> tuple[Any, Any]:
+            return _batch(data, parts[index])
+
+    adapter = PyDatasetAdapter(Batches(**options), shuffle=False)
+
+    def batches() -> Iterator[Batch]:
+        adapter.on_epoch_begin()
+        yield from adapter.get_tf_dataset()
+        adapter.on_epoch_end()
+
+    return batches()
+
+
+@variant
+def keras_pydataset_1(job: Job[Files]) -> Iterable[Batch]:
+    """Keras ``PyDataset`` through its adapter, one worker thread, ``max_queue_size=10``."""
+    return _pydataset(job, workers=1, use_multiprocessing=False, max_queue_size=10)
+
+
+@variant
+def keras_pydataset_2(job: Job[Files]) -> Iterable[Batch]:
+    """Keras ``PyDataset``, two worker threads."""
+    return _pydataset(job, workers=2, use_multiprocessing=False, max_queue_size=10)
+
+
+@variant
+def keras_pydataset_4(job: Job[Files]) -> Iterable[Batch]:
+    """Keras ``PyDataset``, four worker threads."""
+    return _pydataset(job, workers=4, use_multiprocessing=False, max_queue_size=10)
+
+
+@variant
+def keras_pydataset_processes(job: Job[Files]) -> Iterable[Batch]:
+    """Keras ``PyDataset``, four worker processes; their memory is in that of the process tree."""
+    return _pydataset(job, workers=4, use_multiprocessing=True, max_queue_size=10)
+
+
+@variant
+def tf1_queue(job: Job[Files]) -> Iterable[Batch]:
+    """The queues of TensorFlow 1: ``slice_input_producer`` and ``train.batch(num_threads=4, capacity=64)``."""
+    import numpy as np
+    import tensorflow as tf
+
+    data, v1 = job.inputs, tf.compat.v1
+
+    def load(index: Any) -> Any:
+        return _load(data, int(index))
+
+    graph = tf.Graph()
+    with graph.as_default():
+        indices = np.arange(len(data.paths))
+        index, label = v1.train.slice_input_producer([indices, data.labels], num_epochs=1, shuffle=False)
+        image = v1.py_func(load, [index], tf.float32)
+        image.set_shape((SIDE, SIDE, 3))
+        queued = v1.train.batch(
+            [image, label], job.batch_size, num_threads=4, capacity=QUEUE, allow_smaller_final_batch=True
+        )
+        initial = tf.group(v1.global_variables_initializer(), v1.local_variables_initializer())
+    with v1.Session(graph=graph) as session:
+        session.run(initial)
+        coordinator = v1.train.Coordinator()
+        threads = v1.train.start_queue_runners(session, coordinator)
+        try:
+            while True:
+                images, labels = session.run(queued)
+                yield images, labels
+        except tf.errors.OutOfRangeError:
+            pass
+        finally:
+            coordinator.request_stop()
+            coordinator.join(threads, stop_grace_period_secs=5)
+
+
+def _native(data: Files, index: int) -> tf.Tensor:
+    """Return one image as TensorFlow decodes, reduces, changes and scales it."""
+    import tensorflow as tf
+
+    return _native_steps(tf.constant(data.paths[index]), tf.constant(data.changes[index]))
+
+
+def _native_steps(path: tf.Tensor, change: tf.Tensor) -> tf.Tensor:
+    import tensorflow as tf
+
+    picture = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
+    reduced = tf.cast(tf.round(tf.image.resize(picture, (SIDE, SIDE), method="area")), tf.int32)
+    flipped = tf.where(change[0] > 0, reduced[:, ::-1], reduced)
+    shifted = tf.roll(flipped, change[1:3], (0, 1))
+    brighter = tf.clip_by_value(shifted + change[3], 0, 255)
+    return tf.cast(brighter, tf.float32) / 127.5 - 1.0
+
+
+def _tfdata(job: Job[Files], calls: int, image: Callable[[Any, Any], Any]) -> Any:
+    import tensorflow as tf
+
+    data = job.inputs
+    files = tf.data.Dataset.from_tensor_slices((data.paths, data.changes, data.labels))
+    loaded = files.map(lambda path, change, label: (image(path, change), label), num_parallel_calls=calls)
+    return loaded.batch(job.batch_size).prefetch(tf.data.AUTOTUNE)
+
+
+@variant(tier="same purpose")
+def tfdata_paths_2(job: Job[Files]) -> Iterable[Batch]:
+    """tf.data over paths, TensorFlow's own operations, two parallel calls."""
+    return _tfdata(job, 2, _native_steps)
+
+
+@variant(tier="same purpose")
+def tfdata_paths_autotune(job: Job[Files]) -> Iterable[Batch]:
+    """tf.data over paths, TensorFlow's own operations, ``AUTOTUNE``."""
+    import tensorflow as tf
+
+    return _tfdata(job, tf.data.AUTOTUNE, _native_steps)
+
+
+@variant
+def tfdata_numpy_function(job: Job[Files]) -> Iterable[Batch]:
+    """tf.data over indices, the same OpenCV code in a ``numpy_function``, ``AUTOTUNE``."""
+    import tensorflow as tf
+
+    data = job.inputs
+
+    def load(index: tf.Tensor, label: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        image = tf.numpy_function(lambda each: _load(data, int(each)), [index], tf.float32)
+        return tf.ensure_shape(image, (SIDE, SIDE, 3)), label
+
+    indices = tf.data.Dataset.range(len(data.paths))
+    both = tf.data.Dataset.zip((indices, tf.data.Dataset.from_tensor_slices(data.labels)))
+    loaded = both.map(load, num_parallel_calls=tf.data.AUTOTUNE)
+    return loaded.batch(job.batch_size).prefetch(tf.data.AUTOTUNE)
+
+
+def _write_array(job: Job[Files]) -> None:
+    import numpy as np
+
+    data = job.inputs
+    shape = (len(data.paths), SIDE, SIDE, 3)
+    mapped = np.lib.format.open_memmap(str(job.directory / "images.npy"), "w+", np.float32, shape)
+    for index in range(len(data.paths)):
+        mapped[index] = _load(data, index)
+    mapped.flush()
+
+
+@variant(convert=_write_array)
+def memory_map(job: Job[Files]) -> Iterable[Batch]:
+    """Decoded once into a file, which is mapped; its pages count as resident, though the system may take them back."""
+    import numpy as np
+
+    images = np.load(job.directory / "images.npy", mmap_mode="r")
+    for part in _parts(job):
+        yield np.array(images[part.start : part.stop]), job.inputs.labels[part.start : part.stop]

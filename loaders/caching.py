@@ -1,0 +1,145 @@
+"""Caching: where to put ``cache()``.
+
+*Asked.* Photographs are decoded and reduced by a heavy Python step, epoch after epoch. Which place for a cache saves
+time, what does it cost in memory and on the disk, and from which epoch on has it paid for itself?
+
+*Held fixed.* 300 JPEG files, read, decoded and reduced to 224x224 (float32) by OpenCV in a ``numpy_function`` with
+``AUTOTUNE``, batches of 32, prefetch, three epochs of one pipeline. The first epoch fills the cache and is shown as the
+time of an epoch; the later ones are shown apart.
+
+*Not measured.* Augmentation, which must stand behind a cache; a cache that another process has filled.
+
+*Invisible when* the step before the cache is cheap, or a training step takes longer than it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from loaders._contract import Quality, check_drawn_from
+from loaders._registry import Batch, Case, Job, Question, Variant, variant
+
+if TYPE_CHECKING:
+    import numpy as np
+    import tensorflow as tf
+    from numpy.typing import NDArray
+
+    from loaders._corpus import Corpus
+
+IMAGES = 300
+SIDE = 224
+EPOCHS = 3
+
+
+@dataclass(frozen=True)
+class Files:
+    """JPEG files and their labels."""
+
+    paths: list[str]
+    labels: list[int]
+
+
+def _prepare(corpus: Corpus, case: Case, seed: int) -> Files:  # noqa: ARG001 - every round reads the same files
+    paths, labels = corpus.image_paths, corpus.image_labels
+    count = min(IMAGES, len(paths))
+    chosen = [index * len(paths) // count for index in range(count)]
+    return Files([paths[index] for index in chosen], [labels[index] for index in chosen])
+
+
+def _check(job: Job[Files], variant: Variant, batches: Iterable[Batch]) -> Quality:  # noqa: ARG001
+    from pathlib import Path
+
+    data = job.inputs
+    universe = ((_heavy(Path(path).read_bytes()), label) for path, label in zip(data.paths, data.labels, strict=True))
+    check_drawn_from(universe, len(data.paths), batches)
+    return Quality()
+
+
+QUESTION = Question(
+    prepare=_prepare,
+    check=_check,
+    epochs=EPOCHS,
+    quick_epochs=EPOCHS,
+    quick=("no_cache", "cache_after_decode"),
+)
+
+
+def _heavy(encoded: bytes) -> NDArray[np.float32]:
+    """Decode, reduce and scale one image: the step that a cache should save, or must not hold."""
+    import cv2
+    import numpy as np
+
+    picture = np.asarray(cv2.imdecode(np.frombuffer(encoded, np.uint8), cv2.IMREAD_COLOR))
+    reduced = cv2.resize(cv2.cvtColor(picture, cv2.COLOR_BGR2RGB), (SIDE, SIDE), interpolation=cv2.INTER_AREA)
+    return np.asarray(reduced.astype(np.float32) / 127.5 - 1.0, np.float32)
+
+
+def _paths(job: Job[Files]) -> Any:
+    import tensorflow as tf
+
+    return tf.data.Dataset.from_tensor_slices((job.inputs.paths, job.inputs.labels))
+
+
+def _read(path: tf.Tensor, label: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    import tensorflow as tf
+
+    return tf.io.read_file(path), label
+
+
+def _decode(encoded: tf.Tensor, label: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    import tensorflow as tf
+
+    picture = tf.numpy_function(_heavy, [encoded], tf.float32)
+    return tf.ensure_shape(picture, (SIDE, SIDE, 3)), label
+
+
+def _mapped(dataset: Any, *functions: Any) -> Any:
+    import tensorflow as tf
+
+    for function in functions:
+        dataset = dataset.map(function, num_parallel_calls=tf.data.AUTOTUNE)
+    return dataset
+
+
+def _batches(dataset: Any, job: Job[Files]) -> Any:
+    import tensorflow as tf
+
+    return dataset.batch(job.batch_size).prefetch(tf.data.AUTOTUNE)
+
+
+@variant(baseline=True)
+def no_cache(job: Job[Files]) -> Iterable[Batch]:
+    """Read, decode and reduce in every epoch."""
+    return _batches(_mapped(_paths(job), _read, _decode), job)
+
+
+@variant
+def cache_after_decode(job: Job[Files]) -> Iterable[Batch]:
+    """``cache()`` in memory after the heavy step: a write-up's "wrong example"."""
+    return _batches(_mapped(_paths(job), _read, _decode).cache(), job)
+
+
+@variant
+def cache_paths(job: Job[Files]) -> Iterable[Batch]:
+    """``cache()`` of paths and labels before the heavy step: a write-up's "right structure"."""
+    return _batches(_mapped(_paths(job).cache(), _read, _decode), job)
+
+
+@variant
+def cache_encoded(job: Job[Files]) -> Iterable[Batch]:
+    """``cache()`` of the files' bytes, decoded in every epoch."""
+    return _batches(_mapped(_mapped(_paths(job), _read).cache(), _decode), job)
+
+
+@variant
+def cache_to_file(job: Job[Files]) -> Iterable[Batch]:
+    """``cache(filename)`` after the heavy step: on the disk instead of in memory."""
+    return _batches(_mapped(_paths(job), _read, _decode).cache(str(job.directory / "cache")), job)
+
+
+@variant
+def snapshot_to_disk(job: Job[Files]) -> Iterable[Batch]:
+    """``snapshot`` after the heavy step, uncompressed: what the first epoch wrote is read in the later ones."""
+    return _batches(_mapped(_paths(job), _read, _decode).snapshot(str(job.directory), compression=None), job)

@@ -1,0 +1,438 @@
+"""Python in the pipeline: how ``map`` runs a Python body, and what piles up behind it.
+
+*Asked.* A body of Python stands in ``Dataset.map``. How many of them really run at once, what does asking for more cost
+in memory, and which wrapper, order, prefetch and thread pool is best?
+
+*Held fixed.* One body, ``work``: ``decode`` (200 JPEG files by OpenCV, reduced to 224x224); ``scalar`` (an array of
+40 MiB is filled and dropped after 10 ms, one number is returned); ``array`` (the same, and the array is returned);
+``gil`` (10 ms of Python that never lets go of the interpreter). For ``scalar`` and ``array`` the consumer is slow,
+0.1 s a step; ``array_fast`` is ``array`` with a consumer that only takes. No prefetch unless the name says so. What
+tf.data rewrites by itself (``map_parallelization``, ``inject_prefetch``) is off, except for strategies named
+``default``.
+
+*Not measured.* Batching and shuffling; processes.
+
+*Invisible when* the body takes a small part of a training step, and returns little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from loaders._contract import Quality, psnr
+from loaders._errors import WrongOutputError
+from loaders._registry import Batch, Case, Job, Question, Variant, variant
+
+if TYPE_CHECKING:
+    import numpy as np
+    import tensorflow as tf
+    from numpy.typing import NDArray
+
+    from loaders._corpus import Corpus
+
+IMAGES = 200
+ARRAYS = 24
+"""Of 40 MiB each; with a slow consumer an epoch of more than two seconds."""
+
+FLOATS = 10 * 2**20
+"""In one array: 40 MiB (the write-up that it is from calls it 10 MB)."""
+
+SLEEP = 0.01
+SPINS = 250_000
+"""Rounds of a Python loop, which take about 10 ms."""
+
+SLOW_STEP = 0.1
+SIDE = 224
+REBUILT_EVERY = 2
+"""Images: so a hundred rebuilds in an epoch."""
+
+CLOSE = 30.0
+"""dB: below it a picture is not the same picture, reduced by other means."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What the body is given: one number for each element, which for ``decode`` is the place of a file.
+
+    Attributes
+    ----------
+    name
+        The case's value.
+    paths
+        JPEG files.
+    """
+
+    name: str
+    paths: list[str]
+
+    @property
+    def count(self) -> int:
+        """How many elements there are."""
+        return len(self.paths) if self.name == "decode" else ARRAYS
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of an element that a body returns: the first axis counts samples."""
+        return {"decode": (1, SIDE, SIDE, 3), "array": (1, FLOATS), "array_fast": (1, FLOATS)}.get(self.name, (1,))
+
+    @property
+    def dtype(self) -> str:
+        """Of an element that a body returns."""
+        return "uint8" if self.name == "decode" else "float32"
+
+
+def _prepare(corpus: Corpus, case: Case, seed: int) -> Work:  # noqa: ARG001 - every round does the same work
+    paths = corpus.image_paths
+    count = min(IMAGES, len(paths))
+    return Work(case["work"], [paths[index * len(paths) // count] for index in range(count)])
+
+
+def _check(job: Job[Work], variant: Variant, batches: Iterable[Batch]) -> Quality:
+    import numpy as np
+
+    work, seen, worst = job.inputs, set(), 99.0
+    for batch in batches:
+        value, number = (np.asarray(each) for each in batch)
+        place = int(number.reshape(-1)[0])
+        if place in seen or not 0 <= place < work.count:
+            raise WrongOutputError(f"element {place} was delivered twice, or does not exist")
+        seen.add(place)
+        if value.dtype != work.dtype or value.shape != work.shape:
+            raise WrongOutputError(
+                f"element {place}: got {value.dtype}{list(value.shape)}, expected {work.dtype}{list(work.shape)}"
+            )
+        if work.name == "decode":
+            likeness = psnr(value[0], _decoded(work, place)[0])
+            if likeness < (CLOSE if variant.tier == "same purpose" else 99.0):
+                raise WrongOutputError(f"element {place} is not the picture: {likeness:.1f} dB")
+            worst = min(worst, likeness)
+        elif not bool((value == (_spun(place) if work.name == "gil" else place)).all()):
+            raise WrongOutputError(f"element {place} holds another value")
+    if len(seen) != work.count:
+        raise WrongOutputError(f"delivered {len(seen)} samples instead of {work.count}")
+    return Quality(psnr=worst if work.name == "decode" else None)
+
+
+DECODE = {"work": ("decode",)}
+PILES = {"work": ("array",)}
+
+QUESTION = Question(
+    prepare=_prepare,
+    check=_check,
+    axes={"work": ("decode", "scalar", "array", "array_fast", "gil")},
+    step_time=lambda case: SLOW_STEP if case["work"] in ("scalar", "array") else 0.0,
+    quick=("py_function_1", "native_4"),
+    sweeps="num_parallel_calls",
+)
+
+
+def _decoded(work: Work, place: int) -> NDArray[np.uint8]:
+    import cv2
+    import numpy as np
+
+    picture = cv2.cvtColor(np.asarray(cv2.imread(work.paths[place])), cv2.COLOR_BGR2RGB)
+    return np.asarray(cv2.resize(picture, (SIDE, SIDE))[np.newaxis], np.uint8)
+
+
+def _spun(place: int) -> float:
+    total = place
+    for _ in range(SPINS):
+        total = (total * 31 + 7) % 8191
+    return float(total)
+
+
+def _body(job: Job[Work]) -> Callable[[int], Any]:
+    """Return the body: from an element's number to an array of ``Work.shape``."""
+    import time
+
+    import numpy as np
+
+    work, meter = job.inputs, job.meter
+
+    def decode(place: int) -> Any:
+        with meter:
+            return _decoded(work, place)
+
+    def allocate(place: int) -> Any:
+        with meter:
+            array = np.full((1, FLOATS), place, np.float32)
+            time.sleep(SLEEP)
+            return array[:, -1].copy() if work.name == "scalar" else array
+
+    def hold(place: int) -> Any:
+        with meter:
+            return np.array([_spun(place)], np.float32)
+
+    return {"decode": decode, "gil": hold}.get(work.name, allocate)
+
+
+def _options(*, default: bool = False, threads: int | None = None) -> tf.data.Options:
+    """Return options that switch tf.data's own rewriting off, unless ``default``."""
+    import tensorflow as tf
+
+    options = tf.data.Options()
+    if not default:
+        options.experimental_optimization.map_parallelization = False
+        options.experimental_optimization.inject_prefetch = False
+    if threads:
+        options.threading.private_threadpool_size = threads
+    return options
+
+
+def _py_function(job: Job[Work]) -> Callable[[Any], Any]:
+    """Return what ``map`` is given: the body in a ``py_function``, which gets eager tensors."""
+    import tensorflow as tf
+
+    body, work = _body(job), job.inputs
+
+    def mapped(number: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        value = tf.py_function(lambda each: body(int(each)), [number], work.dtype)
+        return tf.ensure_shape(value, work.shape), number[tf.newaxis]
+
+    return mapped
+
+
+def _numpy_function(job: Job[Work]) -> Callable[[Any], Any]:
+    """Return what ``map`` is given: the body in a ``numpy_function``, which gets arrays."""
+    import tensorflow as tf
+
+    body, work = _body(job), job.inputs
+
+    def mapped(number: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        value = tf.numpy_function(lambda each: body(int(each)), [number], work.dtype)
+        return tf.ensure_shape(value, work.shape), number[tf.newaxis]
+
+    return mapped
+
+
+def _native(job: Job[Work]) -> Callable[[Any], Any]:
+    """Return what ``map`` is given: the same by TensorFlow's own operations, which no interpreter holds up."""
+    import tensorflow as tf
+
+    paths = tf.constant(job.inputs.paths)
+
+    def mapped(number: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        picture = tf.io.decode_jpeg(tf.io.read_file(paths[number]), channels=3)
+        reduced = tf.cast(tf.round(tf.image.resize(picture, (SIDE, SIDE))), tf.uint8)
+        return reduced[tf.newaxis], number[tf.newaxis]
+
+    return mapped
+
+
+def _map(
+    job: Job[Work],
+    function: Callable[[Any], Any],
+    calls: int | None,
+    *,
+    prefetch: int | None = None,
+    deterministic: bool | None = None,
+    default: bool = False,
+    threads: int | None = None,
+) -> Any:
+    import tensorflow as tf
+
+    numbers = tf.data.Dataset.range(job.inputs.count)
+    mapped = numbers.map(function, num_parallel_calls=calls, deterministic=deterministic)
+    if prefetch:
+        mapped = mapped.prefetch(prefetch)
+    return mapped.with_options(_options(default=default, threads=threads))
+
+
+@variant(baseline=True, series="py_function", at="1")
+def py_function_1(job: Job[Work]) -> Iterable[Batch]:
+    """``py_function``, ``num_parallel_calls=1``."""
+    return _map(job, _py_function(job), 1)
+
+
+@variant(series="py_function", at="2")
+def py_function_2(job: Job[Work]) -> Iterable[Batch]:
+    """``py_function``, ``num_parallel_calls=2``."""
+    return _map(job, _py_function(job), 2)
+
+
+@variant(series="py_function", at="4")
+def py_function_4(job: Job[Work]) -> Iterable[Batch]:
+    """``py_function``, ``num_parallel_calls=4``."""
+    return _map(job, _py_function(job), 4)
+
+
+@variant(series="py_function", at="8")
+def py_function_8(job: Job[Work]) -> Iterable[Batch]:
+    """``py_function``, ``num_parallel_calls=8``."""
+    return _map(job, _py_function(job), 8)
+
+
+@variant(series="py_function", at="AUTOTUNE")
+def py_function_autotune(job: Job[Work]) -> Iterable[Batch]:
+    """``py_function``, ``num_parallel_calls=AUTOTUNE``."""
+    import tensorflow as tf
+
+    return _map(job, _py_function(job), tf.data.AUTOTUNE)
+
+
+@variant(only={"work": ("decode", "array")}, series="numpy_function", at="1")
+def numpy_function_1(job: Job[Work]) -> Iterable[Batch]:
+    """``numpy_function``, ``num_parallel_calls=1``."""
+    return _map(job, _numpy_function(job), 1)
+
+
+@variant(only={"work": ("decode", "array")}, series="numpy_function", at="2")
+def numpy_function_2(job: Job[Work]) -> Iterable[Batch]:
+    """``numpy_function``, ``num_parallel_calls=2``."""
+    return _map(job, _numpy_function(job), 2)
+
+
+@variant(only={"work": ("decode", "array")}, series="numpy_function", at="4")
+def numpy_function_4(job: Job[Work]) -> Iterable[Batch]:
+    """``numpy_function``, ``num_parallel_calls=4``."""
+    return _map(job, _numpy_function(job), 4)
+
+
+@variant(only={"work": ("decode", "array")}, series="numpy_function", at="8")
+def numpy_function_8(job: Job[Work]) -> Iterable[Batch]:
+    """``numpy_function``, ``num_parallel_calls=8``."""
+    return _map(job, _numpy_function(job), 8)
+
+
+@variant(only={"work": ("decode", "array")}, series="numpy_function", at="AUTOTUNE")
+def numpy_function_autotune(job: Job[Work]) -> Iterable[Batch]:
+    """``numpy_function``, ``num_parallel_calls=AUTOTUNE``."""
+    import tensorflow as tf
+
+    return _map(job, _numpy_function(job), tf.data.AUTOTUNE)
+
+
+@variant(tier="same purpose", only=DECODE, series="native", at="1")
+def native_1(job: Job[Work]) -> Iterable[Batch]:
+    """TensorFlow's operations, ``num_parallel_calls=1``."""
+    return _map(job, _native(job), 1)
+
+
+@variant(tier="same purpose", only=DECODE, series="native", at="2")
+def native_2(job: Job[Work]) -> Iterable[Batch]:
+    """TensorFlow's operations, ``num_parallel_calls=2``."""
+    return _map(job, _native(job), 2)
+
+
+@variant(tier="same purpose", only=DECODE, series="native", at="4")
+def native_4(job: Job[Work]) -> Iterable[Batch]:
+    """TensorFlow's operations, ``num_parallel_calls=4``."""
+    return _map(job, _native(job), 4)
+
+
+@variant(tier="same purpose", only=DECODE, series="native", at="8")
+def native_8(job: Job[Work]) -> Iterable[Batch]:
+    """TensorFlow's operations, ``num_parallel_calls=8``."""
+    return _map(job, _native(job), 8)
+
+
+@variant(tier="same purpose", only=DECODE, series="native", at="AUTOTUNE")
+def native_autotune(job: Job[Work]) -> Iterable[Batch]:
+    """TensorFlow's operations, ``num_parallel_calls=AUTOTUNE``."""
+    import tensorflow as tf
+
+    return _map(job, _native(job), tf.data.AUTOTUNE)
+
+
+@variant(only=DECODE)
+def py_function_default(job: Job[Work]) -> Iterable[Batch]:
+    """``py_function`` as users run it: no ``num_parallel_calls``, tf.data's own rewriting on."""
+    return _map(job, _py_function(job), None, default=True)
+
+
+@variant(only=DECODE)
+def numpy_function_default(job: Job[Work]) -> Iterable[Batch]:
+    """``numpy_function`` as users run it: no ``num_parallel_calls``, tf.data's own rewriting on."""
+    return _map(job, _numpy_function(job), None, default=True)
+
+
+@variant(tier="same purpose", only=DECODE)
+def native_default(job: Job[Work]) -> Iterable[Batch]:
+    """TensorFlow's operations as users run them: no ``num_parallel_calls``, tf.data's own rewriting on."""
+    return _map(job, _native(job), None, default=True)
+
+
+@variant(only={"work": ("decode", "array", "gil")})
+def from_generator(job: Job[Work]) -> Iterable[Batch]:
+    """The body in a Python generator under ``Dataset.from_generator``: one at a time."""
+    import numpy as np
+    import tensorflow as tf
+
+    body, work = _body(job), job.inputs
+
+    def generate() -> Iterator[tuple[Any, Any]]:
+        for number in range(work.count):
+            yield body(number), np.array([number])
+
+    signature = (tf.TensorSpec(work.shape, work.dtype), tf.TensorSpec((1,), tf.int64))
+    return tf.data.Dataset.from_generator(generate, output_signature=signature).with_options(_options())
+
+
+@variant(only=PILES)
+def py_function_4_nondeterministic(job: Job[Work]) -> Iterable[Batch]:
+    """``num_parallel_calls=4``, ``deterministic=False``."""
+    return _map(job, _py_function(job), 4, deterministic=False)
+
+
+@variant(only=PILES)
+def py_function_8_nondeterministic(job: Job[Work]) -> Iterable[Batch]:
+    """``num_parallel_calls=8``, ``deterministic=False``."""
+    return _map(job, _py_function(job), 8, deterministic=False)
+
+
+@variant(only=PILES)
+def py_function_4_prefetch_2(job: Job[Work]) -> Iterable[Batch]:
+    """``num_parallel_calls=4``, ``prefetch(2)``."""
+    return _map(job, _py_function(job), 4, prefetch=2)
+
+
+@variant(only=PILES)
+def py_function_4_prefetch_8(job: Job[Work]) -> Iterable[Batch]:
+    """``num_parallel_calls=4``, ``prefetch(8)``."""
+    return _map(job, _py_function(job), 4, prefetch=8)
+
+
+@variant(only=PILES)
+def py_function_4_prefetch_autotune(job: Job[Work]) -> Iterable[Batch]:
+    """``num_parallel_calls=4``, ``prefetch(AUTOTUNE)``."""
+    import tensorflow as tf
+
+    return _map(job, _py_function(job), 4, prefetch=tf.data.AUTOTUNE)
+
+
+@variant(only={"work": ("decode", "scalar", "array")})
+def py_function_8_private_threads(job: Job[Work]) -> Iterable[Batch]:
+    """``num_parallel_calls=8`` in a private pool of eight threads."""
+    return _map(job, _py_function(job), 8, threads=8)
+
+
+@variant(only=DECODE)
+def closure_rebuilt(job: Job[Work]) -> Iterable[Batch]:
+    """A new closure and a new ``map`` for every two images, as a loop that rebuilds its pipeline each epoch."""
+    return _rebuilding(job, lambda: None)
+
+
+@variant(only=DECODE)
+def closure_cleared(job: Job[Work]) -> Iterable[Batch]:
+    """The same, and Keras's ``clear_session`` and a garbage collection after each."""
+    import gc
+
+    import keras
+
+    def clear() -> None:
+        keras.backend.clear_session()
+        gc.collect()
+
+    return _rebuilding(job, clear)
+
+
+def _rebuilding(job: Job[Work], after: Callable[[], None]) -> Iterator[Batch]:
+    import tensorflow as tf
+
+    numbers: Sequence[int] = range(job.inputs.count)
+    for start in range(0, len(numbers), REBUILT_EVERY):
+        part = tf.data.Dataset.from_tensor_slices(tf.constant(numbers[start : start + REBUILT_EVERY], tf.int64))
+        yield from part.map(_py_function(job), num_parallel_calls=1).with_options(_options())
+        after()

@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+
+from loaders import _compare, _registry
+from loaders._corpus import Corpus
+from loaders._errors import WrongOutputError
+from loaders._registry import Job
+from loaders._trial import Record, run_trial
+
+QUESTION = _registry.find_question("batching")
+ALL = {"data": "x16", "augment": "off"}
+AUGMENTED = {"data": "x16", "augment": "on"}
+
+
+def _job(corpus: Corpus, case: dict[str, str], directory: Path) -> Job[Any]:
+    return Job(corpus, QUESTION.prepare(corpus, case, 3), case, 3, directory=directory)
+
+
+def _trial(corpus: Corpus, strategy: str, outside: tuple[str, ...] = (), **more: Any) -> Record:
+    planned = _compare.plan("batching", corpus, outside=outside, **more)
+    return run_trial(planned.trial(strategy, ALL, 1), corpus)
+
+
+@pytest.mark.parametrize("strategy", ["path_generator", "opencv_pool", "tfdata_paths_2", "memory_map", "tf1_queue"])
+def test_augmentation_is_the_same_however_images_are_loaded(corpus: Corpus, tmp_path: Path, strategy: str) -> None:
+    variant = _registry.find_variant("batching", strategy)
+    job = _job(corpus, AUGMENTED, tmp_path)
+    if variant.convert:
+        variant.convert(job)
+    QUESTION.check(job, variant, variant.build(job))
+
+
+def test_augmentation_changes_the_pictures_and_the_seed_decides_how(corpus: Corpus, tmp_path: Path) -> None:
+    def pictures(case: dict[str, str]) -> Any:
+        job = _job(corpus, case, tmp_path)
+        return np.concatenate([images for images, _ in _registry.baseline("batching").build(job)])
+
+    plain, changed = pictures(ALL), pictures(AUGMENTED)
+    assert sum(not np.array_equal(one, other) for one, other in zip(plain, changed, strict=True)) > 40
+    assert np.array_equal(changed, pictures(AUGMENTED))
+
+
+def test_amounts_of_data_are_a_sixteenth_a_quarter_and_all(corpus: Corpus) -> None:
+    counts = [len(QUESTION.prepare(corpus, {**ALL, "data": data}, 1).paths) for data in ("x1", "x4", "x16")]
+    assert counts == [3, 12, 48]
+
+
+@pytest.mark.parametrize("fault", ["BGR", "not scaled", "float64", "another label"])
+def test_a_wrong_batch_is_caught(corpus: Corpus, tmp_path: Path, fault: str) -> None:
+    variant = _registry.baseline("batching")
+    job = _job(corpus, ALL, tmp_path)
+    batches: list[Any] = list(variant.build(job))
+    QUESTION.check(job, variant, batches)
+    images, labels = batches[0]
+    batches[0] = {
+        "BGR": (images[..., ::-1], labels),
+        "not scaled": (np.clip(images * 0.9, -1, 1), labels),
+        "float64": (images.astype(np.float64), labels),
+        "another label": (images, labels + 1),
+    }[fault]
+    with pytest.raises(WrongOutputError):
+        QUESTION.check(job, variant, batches)
+
+
+def _orphans() -> set[int]:
+    return {child.pid for child in psutil.Process(os.getpid()).children(recursive=True)}
+
+
+def test_worker_processes_are_counted_and_none_stays(corpus: Corpus) -> None:
+    before = _orphans()
+    record = _trial(corpus, "keras_pydataset_processes")
+    assert record.status == "ok", record.message
+    assert record.metrics.peak_memory_tree
+    assert _orphans() <= before
+
+
+DYING = '''
+from loaders import variant
+@variant(question="batching")
+def planted(job):
+    """Planted by a test."""
+    import os
+    import keras
+    from keras.src.trainers.data_adapters.py_dataset_adapter import PyDatasetAdapter
+    class Dying(keras.utils.PyDataset):
+        def __len__(self):
+            return 8
+        def __getitem__(self, index):
+            import time
+            import numpy as np
+            if index == 4:
+                time.sleep(2)  # long enough to be seen alive
+                os._exit(1)
+            return np.zeros((4, 224, 224, 3), np.float32), np.zeros(4, np.int64)
+    adapter = PyDatasetAdapter(Dying(workers=2, use_multiprocessing=True), shuffle=False)
+    adapter.on_epoch_begin()
+    yield from adapter.get_tf_dataset()
+'''
+
+
+def test_a_worker_that_dies_ends_the_trial_within_its_deadline(corpus: Corpus, tmp_path: Path, forget: None) -> None:
+    file = tmp_path / "planted.py"
+    file.write_text(DYING)
+    _registry.load_files([file])
+    before = _orphans()
+    record = _trial(corpus, "planted", (str(file),), deadline=15.0)
+    assert record.status == "timed_out"
+    assert "worker processes had ended before" in record.message
+    assert _orphans() <= before
+
+
+def test_loading_all_is_ended_by_a_memory_limit_and_a_batch_at_a_time_is_not(corpus: Corpus) -> None:
+    record = _trial(corpus, "path_generator")
+    assert record.status == "ok"
+    # Imports are in the limit; of what is free above them, all images are three times as much.
+    import_and_a_batch = 2**20 * 64
+    planned = _compare.plan("batching", corpus, memory_limit=import_and_a_batch)
+    ended = run_trial(planned.trial("load_all", ALL, 1), corpus)
+    assert ended.status == "over_budget"
+    assert "allowed; ended" in ended.message
