@@ -16,10 +16,6 @@ class Comparison(_base.Comparison):
     def setup_cache(self) -> list[Record]:
         return _base.compare(QUESTION)
 
-    @_base.unit("bodies")
-    def track_bodies_in_flight(self, _records: list[Record], *_: str) -> _base.Samples | float | None:
-        return self.samples("bodies_in_flight")
-
 
 class Drain(_base.Drain):
     """One epoch in asv's own process."""

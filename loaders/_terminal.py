@@ -156,7 +156,7 @@ def show_trial(record: Record) -> None:
                 table.add_row(f"{name} {part}", duration(figure) if name == "batch_time" else f"{figure:.3g}")
         elif name.endswith("_time"):
             table.add_row(name, duration(value))
-        elif "memory" in name or name in ("allocator_held", "disk_bytes"):
+        elif "memory" in name or name == "allocator_held" or name.endswith("_bytes"):
             table.add_row(name, amount(value))
         elif name == "throughput":
             table.add_row(name, f"{value:.4g} samples/s")
