@@ -266,15 +266,17 @@ def compare(
 )
 @_with
 def report(out: Path, outside: Sequence[str]) -> None:
-    """Write the comparison page from the trial logs; `asv publish` puts the same page beside asv's own."""
-    from loaders._report import page
+    """Write the comparison page and its figures as CSV, from the trial logs; `asv publish` puts both into its site."""
+    from loaders._report import export, page
     from loaders._trial import log
 
     _registry.load_files(_registry.outside_files(outside))
     comparisons = page.collect(log.results_root(), _say)
     if not comparisons:
         raise InputError(f"no finished comparison under {log.results_root()}; run `python -m loaders compare` first")
-    _write(out, page.render(comparisons))
+    figures = out.with_suffix(".csv")
+    _write(figures, export.tidy(comparisons))
+    _write(out, page.render(comparisons, data=figures.name))
     click.echo(f"the comparison page: {out.absolute().as_uri()}")
 
 

@@ -194,31 +194,43 @@ def path_generator_from_generator(job: Job[Files]) -> Iterable[Batch]:
 
 
 @variant
+def path_generator_pool(job: Job[Files]) -> Iterable[Batch]:
+    """A Python generator over batches of paths that a pool of threads decodes, with the next batch under way."""
+    return _pooled(job, ahead=1)
+
+
+@variant
 def opencv_pool(job: Job[Files]) -> Iterable[Batch]:
-    """The ceiling: a bare pool of OpenCV decoders, a thread a core, with the next batch under way."""
+    """The ceiling: a bare pool of OpenCV decoders, a thread a core, which is given everything at once."""
+    return _pooled(job, ahead=len(job.inputs.paths))
+
+
+def _pooled(job: Job[Files], ahead: int) -> Iterator[Batch]:
+    """Yield batches that a pool of threads decodes, with so many batches ahead of the one in hand under way."""
+    import itertools
     import os
+    from collections import deque
     from concurrent.futures import ThreadPoolExecutor
 
     import numpy as np
 
-    data, parts = job.inputs, _parts(job)
+    data, to_come = job.inputs, iter(_parts(job))
     with ThreadPoolExecutor(os.cpu_count()) as pool:
 
-        def begin(part: range) -> tuple[Any, list[Any]]:
+        def begin(part: range) -> tuple[range, Any, list[Any]]:
             images = np.empty((len(part), SIDE, SIDE, 3), np.float32)
 
             def put(place: int, index: int) -> None:
                 images[place] = _load(data, index)
 
-            return images, [pool.submit(put, place, index) for place, index in enumerate(part)]
+            return part, images, [pool.submit(put, place, index) for place, index in enumerate(part)]
 
-        under_way = begin(parts[0])
-        for number, part in enumerate(parts):
-            images, waiting = under_way
-            if number + 1 < len(parts):
-                under_way = begin(parts[number + 1])
+        under_way = deque(begin(part) for part in itertools.islice(to_come, ahead + 1))
+        while under_way:
+            part, images, waiting = under_way.popleft()
             for each in waiting:
                 each.result()
+            under_way.extend(begin(part) for part in itertools.islice(to_come, 1))
             yield images, data.labels[part.start : part.stop]
 
 

@@ -1,6 +1,7 @@
 """From results to the comparison page, and into asv's site.
 
-``page`` collects and renders, ``charts`` draws, ``findings`` puts figures into sentences, ``readme`` renews the README.
+``page`` collects and renders, ``charts`` draws, ``findings`` puts figures into sentences, ``claims`` judges, ``export``
+writes the figures for machines, ``readme`` renews the README.
 This module is the asv plugin: asv loads it because ``asv.conf.json`` names ``.loaders._report``, and calls every
 ``OutputPublisher`` that it finds.
 """
@@ -16,9 +17,9 @@ from asv.util import UserError
 
 from loaders import _registry
 from loaders._errors import InputError
-from loaders._report import page
+from loaders._report import export, page
 
-PAGE = "comparison.html"
+PAGE, DATA, SCHEMA = "comparison.html", "comparison.csv", "trial.schema.json"
 
 ANCHOR = '<li id="nav-li-regressions"><a href="#/regressions">Regressions</a></li>'
 """The last entry of asv's navigation (0.6.5 and 0.6.6). asv lets no plugin add one, so ours is put behind it."""
@@ -40,7 +41,9 @@ class ComparisonPage(OutputPublisher):  # type: ignore[misc] # asv ships without
         except InputError as error:  # raising here would leave asv's site without an index
             log.error(str(error))
         comparisons = page.collect(Path(conf.results_dir), log.warning)
-        (site / PAGE).write_text(page.render(comparisons, home="index.html"), encoding="utf-8")
+        (site / PAGE).write_text(page.render(comparisons, home="index.html", data=DATA), encoding="utf-8")
+        (site / DATA).write_text(export.tidy(comparisons), encoding="utf-8")
+        (site / SCHEMA).write_text(export.schema(), encoding="utf-8")
         index = site / "index.html"
         index.write_text(linked(index.read_text(encoding="utf-8")), encoding="utf-8")
         log.info(f"the comparison page: {(site / PAGE).absolute().as_uri()}")

@@ -40,6 +40,49 @@ def time_chart(comparison: Comparison, rows: Sequence[Row]) -> str:
     return _svg(_intervals(points, title, axis), f"{title}. {said}")
 
 
+def tradeoff_chart(rows: Sequence[Row]) -> str:
+    """Return the SVG of time against peak memory, with the strategies that no other beats in both named."""
+    best = {row.strategy for row in findings.frontier(rows)}
+    points = [
+        {
+            "strategy": findings.name_of(row, rows),
+            "time": row.time.value * 1e3,
+            "memory": max(SMALLEST_MEMORY, row.peak.value / MIB),
+            "kind": "best trade-off" if row.strategy in best else "beaten in both",
+        }
+        for row in rows
+        if row.time and row.peak
+    ]
+    title = f"Best trade-offs of time and memory: {', '.join(sorted(best))}"
+    kinds = ["best trade-off", "beaten in both"]
+    base = alt.Chart(_data(points)).encode(
+        x=alt.X("time:Q", scale=alt.Scale(type="log", nice=False, padding=20), title="time in ms (log scale)"),
+        y=alt.Y(
+            "memory:Q",
+            scale=alt.Scale(type="log", nice=False, padding=20),
+            title="peak memory above the baseline in MiB (log scale)",
+        ),
+    )
+    marks = base.mark_point(size=80, filled=True, opacity=1, stroke="#222").encode(
+        shape=alt.Shape("kind:N", scale=alt.Scale(domain=kinds, range=["diamond", "circle"]), title=None),
+        color=alt.Color("kind:N", scale=alt.Scale(domain=kinds, range=["#15803d", "#9ca3af"]), title=None),
+    )
+    names = (
+        alt.Chart(_data([point for point in points if point["kind"] == "best trade-off"]))
+        .mark_text(align="left", dx=8, dy=-8, fontSize=11)
+        .encode(x="time:Q", y="memory:Q", text="strategy:N")
+    )
+    declared: dict[str, Any] = (
+        (marks + names)
+        .properties(width=WIDTH + 100, height=260, title=_titled(title))
+        .configure(background="transparent", font="system-ui, sans-serif")
+        .configure_axis(labelFontSize=11, titleFontSize=11, gridColor="#ddd")
+        .configure_legend(orient="top")
+        .to_dict()
+    )
+    return _svg(declared, title)
+
+
 def memory_chart(rows: Sequence[Row], background: str = "transparent") -> str:
     """Return the SVG of every strategy's peak memory with its interval."""
     title = findings.of_memory(rows)

@@ -46,6 +46,18 @@ def _overlap(one: Row, other: Row) -> bool:
     return other.ratio.low <= one.ratio.high
 
 
+def frontier(rows: Sequence[Row]) -> list[Row]:
+    """Return the strategies that no other beats in both time and peak memory, fastest first."""
+    both = sorted((row.time.value, row.peak.value, row.strategy, row) for row in rows if row.time and row.peak)
+    best: list[Row] = []
+    leanest = float("inf")
+    for _, peak, _, row in both:
+        if peak < leanest:
+            best.append(row)
+            leanest = peak
+    return best
+
+
 def of_memory(rows: Sequence[Row]) -> str:
     """Say which strategies need least and most memory."""
     measured = sorted((row.peak.value, row.strategy) for row in rows if row.peak)

@@ -80,8 +80,8 @@ def _whole(records: Sequence[Record]) -> bool:
     return any(record.round > 0 for record in records) or len(records) >= records[0].planned
 
 
-def render(results: Sequence[ResultSet], home: str | None = None) -> str:
-    """Return the page; ``home`` is the address of asv's own index, where there is one."""
+def render(results: Sequence[ResultSet], home: str | None = None, data: str | None = None) -> str:
+    """Return the page; ``home`` is the address of asv's own index and ``data`` of the CSV, where there are such."""
     loader = jinja2.PackageLoader("loaders._report")
     environment = jinja2.Environment(
         loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -122,12 +122,20 @@ def render(results: Sequence[ResultSet], home: str | None = None) -> str:
         scaling_chart=lambda comparison: Markup(charts.scaling_chart(comparison)),  # noqa: S704
         judged=claims.judged,
         ordered=_words.ordered,
+        tradeoff_chart=lambda rows: Markup(charts.tradeoff_chart(rows)),  # noqa: S704
+        strategies=_registry.variants,
+        command=command,
         memory_chart=lambda rows: Markup(charts.memory_chart(rows)),  # noqa: S704
         by_case=by_case,
         question=lambda name: _registry.questions()[name],
         time_metrics=charts.TIME_METRICS,
     )
-    return environment.get_template("page.html.j2").render(results=results, home=home)
+    return environment.get_template("page.html.j2").render(results=results, home=home, data=data)
+
+
+def command(question: str, strategy: str, size: str) -> str:
+    """Return the command that runs one strategy once, as a comparison ran it."""
+    return f"python -m loaders trial {question} {strategy} --size {size}"
 
 
 def by_case(comparison: Comparison) -> list[tuple[dict[str, str], list[Row]]]:

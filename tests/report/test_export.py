@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import msgspec
+
+from loaders._report import export, page
+from loaders._rows import Row
+from loaders._stats import Estimate
+from tests.report.test_page import _log, _run
+from tests.test_rows import record
+
+
+def _read(tmp_path: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(export.tidy(page.collect(tmp_path)))))
+
+
+def test_every_figure_has_a_line_with_its_interval_and_origin(tmp_path: Path) -> None:
+    _log(tmp_path, _run("a"))
+    lines = _read(tmp_path)
+    (peak,) = [line for line in lines if (line["strategy"], line["figure"]) == ("numpy_to_list", "peak")]
+    assert float(peak["value"]) == 1054 * 2**20
+    assert (peak["unit"], peak["count"], peak["machine"], peak["case"]) == ("bytes", "2", "box", "images=500")
+    assert {line["figure"] for line in lines if line["strategy"] == "numpy_to_list"} >= {"time", "ratio", "peak_ratio"}
+
+
+def test_a_strategy_without_a_figure_keeps_its_status(tmp_path: Path) -> None:
+    failed = record("mixed_copy", 0, status="failed", message='ValueError: a, "b"\nc', run="a")
+    _log(tmp_path, [*_run("a"), failed])
+    (line,) = [line for line in _read(tmp_path) if line["strategy"] == "mixed_copy"]
+    assert line["status"] == 'failed: ValueError: a, "b"\nc'
+    assert line["figure"] == ""
+
+
+def test_no_estimate_of_a_row_is_forgotten() -> None:
+    estimates = {field.name for field in msgspec.structs.fields(Row) if field.type in (Estimate, Estimate | None)}
+    assert set(export.FIGURES) == estimates
+
+
+def test_the_schema_describes_a_record() -> None:
+    schema = json.loads(export.schema())
+    assert schema["$ref"].endswith("/Record")
+    assert {"question", "strategy", "status", "metrics", "environment"} <= set(schema["$defs"]["Record"]["properties"])
+    assert "epoch_time" in schema["$defs"]["Metrics"]["properties"]
