@@ -147,9 +147,13 @@ def of_scaling(scaling: Sequence[Scaling]) -> str:
 
 
 def of_ceiling(rows: Sequence[Row], ceiling: str) -> str:
-    """Say which strategy comes closest to the ceiling, and how much of its speed it keeps; nothing without one."""
+    """Say which strategy comes closest to the ceiling, and how much of its speed it keeps; nothing without one.
+
+    One that reads what a conversion has decoded before does less, and is left out.
+    """
     top = next((row for row in rows if row.strategy == ceiling), None)
-    others = [row for row in rows if row.strategy != ceiling and row.time and top and row.tier == top.tier]
+    others = [row for row in rows if row.time and top and row is not top and row.tier == top.tier]
+    others = [row for row in others if row.convert_time is None]
     if top is None or not others:
         return ""
     best = min(others, key=lambda row: row.time.value if row.time else 0.0)

@@ -101,3 +101,42 @@ def test_an_order_that_ends_with_one_file_is_named() -> None:
     said = findings.of_order(found)
     assert said.startswith("parallel_reads end with one file, in order")
     assert "interleave" in said.partition(";")[2]
+
+
+def test_the_ceiling_is_held_against_what_does_the_same_work() -> None:
+    def of(strategy: str, index: int, time: float, convert: float | None = None) -> Record:
+        metrics = Metrics(epoch_time=time, convert_time=convert)
+        case = {"data": "x16", "augment": "off"}
+        return record(strategy, index, question="batching", case=case, metrics=metrics)
+
+    found = comparison(
+        [
+            each
+            for index in range(2)
+            for each in (
+                of("opencv_pool", index, 0.9),
+                of("path_generator_pool", index, 1.0),
+                of("path_generator", index, 2.0),
+                of("memory_map", index, 0.1, convert=2.0),
+            )
+        ]
+    ).rows
+    said = findings.of_ceiling(found, "opencv_pool")
+    assert said == "path_generator_pool keeps 90% (90% to 90%) of what opencv_pool reaches"
+    assert findings.of_ceiling(found, "") == ""
+
+
+def test_only_what_is_beaten_in_both_time_and_memory_is_off_the_frontier() -> None:
+    found = comparison(
+        [
+            record(name, index, time=time, peak=peak)
+            for index in range(2)
+            for name, time, peak in (
+                ("numpy_to_numpy", 1.0, 30),
+                ("mixed_copy", 2.0, 10),
+                ("list_to_list", 3.0, 20),
+                ("numpy_to_list", 4.0, 5),
+            )
+        ]
+    ).rows
+    assert [row.strategy for row in findings.frontier(found)] == ["numpy_to_numpy", "mixed_copy", "numpy_to_list"]
