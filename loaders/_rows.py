@@ -290,7 +290,7 @@ def _row(
         over_floor=_scaled(peak, 1 / floors[0]) if peak and floors else None,
         level=estimate([each.level for each in levels], "linear") if levels else None,
         level_held=estimate([each.held or 0.0 for each in levels], "linear") if levels else None,
-        trace=_thinned(good[-1].metrics.memory_trace) if good and levels else None,
+        trace=_thinned(good[-1].metrics.memory_trace) if good else None,
         convert_time=_estimate(good, "convert_time", positive=True),
         convert_memory=_estimate(good, "convert_memory"),
         disk=_estimate(good, "disk_bytes"),
@@ -391,7 +391,7 @@ def _thinned(trace: MemoryTrace | None) -> MemoryTrace | None:
     """Keep every n-th point of a trace, enough to draw."""
     if trace is None:
         return None
-    every = -(-len(trace.step) // TRACE_POINTS)
+    every = max(1, -(-len(trace.step) // TRACE_POINTS))
     return MemoryTrace(
         trace.step[::every],
         trace.seconds[::every],

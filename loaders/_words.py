@@ -32,6 +32,11 @@ def amount(count: float) -> str:
     return f"{mebibytes:.0f} MiB" if abs(mebibytes) >= 99.95 else f"{mebibytes:.1f} MiB"
 
 
+def small_amount(count: float) -> str:
+    """Return an amount of memory that a sample adds, in KiB: ``588 KiB``, ``0.1 KiB``."""
+    return f"{_digits(count / 2**10)} KiB"
+
+
 def _digits(value: float) -> str:
     size = abs(value)
     return f"{value:.0f}" if size >= 99.95 else f"{value:.1f}" if size >= 9.995 else f"{value:.2f}"

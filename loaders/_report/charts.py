@@ -14,7 +14,7 @@ import vl_convert
 from loaders._report import findings
 from loaders._rows import Comparison, Row
 from loaders._stats import Estimate
-from loaders._words import amount, duration, estimated, level, most, ordered
+from loaders._words import amount, duration, estimated, level, most, ordered, small_amount
 
 WIDTH = 380
 LETTER_WIDTH = 7
@@ -41,8 +41,8 @@ def time_chart(comparison: Comparison, rows: Sequence[Row]) -> str:
 
 
 def tradeoff_chart(rows: Sequence[Row]) -> str:
-    """Return the SVG of time against peak memory, with the strategies that no other beats in both named."""
-    best = {row.strategy for row in findings.frontier(rows)}
+    """Return the SVG of time against peak memory, with the strategies marked that no other beats in both."""
+    best = [row.strategy for row in findings.frontier(rows)]
     points = [
         {
             "strategy": findings.name_of(row, rows),
@@ -53,7 +53,7 @@ def tradeoff_chart(rows: Sequence[Row]) -> str:
         for row in rows
         if row.time and row.peak
     ]
-    title = f"Best trade-offs of time and memory: {', '.join(sorted(best))}"
+    title = f"Best trade-offs of time and memory, from left to right: {', '.join(best)}"
     kinds = ["best trade-off", "beaten in both"]
     base = alt.Chart(_data(points)).encode(
         x=alt.X("time:Q", scale=alt.Scale(type="log", nice=False, padding=20), title="time in ms (log scale)"),
@@ -67,14 +67,8 @@ def tradeoff_chart(rows: Sequence[Row]) -> str:
         shape=alt.Shape("kind:N", scale=alt.Scale(domain=kinds, range=["diamond", "circle"]), title=None),
         color=alt.Color("kind:N", scale=alt.Scale(domain=kinds, range=["#15803d", "#9ca3af"]), title=None),
     )
-    names = (
-        alt.Chart(_data([point for point in points if point["kind"] == "best trade-off"]))
-        .mark_text(align="left", dx=8, dy=-8, fontSize=11)
-        .encode(x="time:Q", y="memory:Q", text="strategy:N")
-    )
     declared: dict[str, Any] = (
-        (marks + names)
-        .properties(width=WIDTH + 100, height=260, title=_titled(title))
+        marks.properties(width=WIDTH + 100, height=260, title=_titled(title))
         .configure(background="transparent", font="system-ui, sans-serif")
         .configure_axis(labelFontSize=11, titleFontSize=11, gridColor="#ddd")
         .configure_legend(orient="top")
@@ -188,11 +182,11 @@ def scaling_chart(comparison: Comparison) -> str:
     base = alt.Chart(_data(points)).encode(
         x=alt.X("samples:Q", scale=alt.Scale(type="log"), title="samples in the data (log scale)"),
         y=alt.Y("value:Q", scale=alt.Scale(type="log"), title="peak memory above the baseline in MiB (log scale)"),
-        color=alt.Color("strategy:N", sort=names, title=None),
+        color=alt.Color("strategy:N", sort=names, title=None, scale=alt.Scale(scheme="tableau20")),
     )
     chart = (
-        base.mark_line().encode(strokeDash=alt.StrokeDash("strategy:N", sort=names, title=None))
-        + base.mark_point(filled=True, size=60).encode(shape=alt.Shape("strategy:N", sort=names, title=None))
+        base.mark_line().encode(strokeDash=alt.StrokeDash("strategy:N", sort=names, legend=None))
+        + base.mark_point(filled=True, size=60).encode(shape=alt.Shape("strategy:N", sort=names, legend=None))
     ).properties(width=440, height=280, title=_titled(title))
     declared: dict[str, Any] = (
         chart.configure(background="transparent", font="system-ui, sans-serif")
@@ -200,7 +194,9 @@ def scaling_chart(comparison: Comparison) -> str:
         .configure_legend(symbolLimit=0, labelLimit=260)
         .to_dict()
     )
-    said = "; ".join(f"{each.strategy} {estimated(each.per_sample, amount)} a sample" for each in comparison.scaling)
+    said = "; ".join(
+        f"{each.strategy} {estimated(each.per_sample, small_amount)} a sample" for each in comparison.scaling
+    )
     return _svg(declared, f"{title}. {said}")
 
 

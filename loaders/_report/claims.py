@@ -14,7 +14,7 @@ import msgspec
 from loaders import _registry
 from loaders._rows import Comparison, Row, Scaling
 from loaders._stats import Estimate, ratio_of
-from loaders._words import amount, duration, estimated, factor, level, multiple, times
+from loaders._words import amount, duration, estimated, factor, level, multiple, small_amount, times
 
 Verdict = Literal["holds", "does not hold", "holds in part", "undecided here"]
 
@@ -376,7 +376,7 @@ def _d1(figures: Figures) -> tuple[Verdict, str]:
     found, slices = figures.scaling("load_all"), figures.scaling("load_all_from_tensor_slices")
     whole = 10_000 * found.per_sample.value
     said = (
-        f"load_all needs {estimated(found.per_sample, amount)} for each added image, "
+        f"load_all needs {estimated(found.per_sample, small_amount)} for each added image, "
         f"so {whole / 1e9:.1f} GB for 10 000; with from_tensor_slices {10_000 * slices.per_sample.value / 1e9:.1f} GB"
     )
     grows = more(found.largest, 2.0)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from loaders._rows import Row, Scaling
 from loaders._stats import ratio_of
-from loaders._words import amount, factor, times
+from loaders._words import amount, factor, small_amount, times
 
 CURED = 1.25
 """Peak over floor below which a cure is worth naming."""
@@ -141,8 +141,8 @@ def of_scaling(scaling: Sequence[Scaling]) -> str:
         return ""
     least, most = scaling[0], scaling[-1]
     return (
-        f"{most.strategy} needs {amount(most.per_sample.value)} more for each added sample, "
-        f"{least.strategy} {amount(max(0.0, least.per_sample.value))}"
+        f"{most.strategy} needs {small_amount(most.per_sample.value)} more for each added sample, "
+        f"{least.strategy} {small_amount(max(0.0, least.per_sample.value))}"
     )
 
 

@@ -88,6 +88,7 @@ def render(results: Sequence[ResultSet], home: str | None = None, data: str | No
     )
     environment.filters.update(
         duration=lambda each: _stacked(_words.estimated(each, _words.duration)),
+        small_amount=lambda each: _stacked(_words.estimated(each, _words.small_amount)),
         amount=lambda each: _stacked(_words.estimated(each, _words.amount)),
         rate=_words.rate,
         finding=findings.of,

@@ -259,7 +259,7 @@ def test_memory_over_the_data_is_a_chart_and_a_table(tmp_path: Path) -> None:
     ]
     _log(tmp_path, records)
     parsed = Parsed(page.render(page.collect(tmp_path)))
-    assert "load_all needs 0.5 MiB more for each added sample, path_generator 0.0 MiB" in parsed.text
+    assert "load_all needs 512 KiB more for each added sample, path_generator 0.00 KiB" in parsed.text
 
 
 def test_a_case_that_was_run_again_takes_the_place_of_the_older_one_alone(tmp_path: Path) -> None:
