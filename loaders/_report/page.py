@@ -58,8 +58,10 @@ def collect(root: Path, say: Callable[[str], None] = lambda _: None) -> list[Res
         place = sets[(first.environment.machine or "unknown", first.size, first.data)]
         older = place.get(first.question, [])
         if not older or _whole(records):
-            cases = [record.case for record in records]
-            place[first.question] = [each for each in older if each.case not in cases] + records
+            again = [record.case for record in records]
+            # Of an older run those cases stay that the question still has and that were not run again.
+            kept = [case for case in known[first.question].cases if case not in again]
+            place[first.question] = [each for each in older if each.case in kept] + records
         elif not any(_whole([each for each in older if each.run == run]) for run in {each.run for each in older}):
             place[first.question] = records
     found = [

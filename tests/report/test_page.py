@@ -275,3 +275,16 @@ def test_a_case_that_was_run_again_takes_the_place_of_the_older_one_alone(tmp_pa
     (found,) = page.collect(tmp_path)
     times = {(row.case["images"], row.time.value) for row in found.comparisons[0].rows if row.time}
     assert {(images, round(time)) for images, time in times} == {("500", 1), ("2000", 5)}
+
+
+def test_a_case_that_the_question_no_longer_has_gives_way_to_a_newer_run(tmp_path: Path) -> None:
+    def run(name: str, started: str, case: dict[str, str]) -> list[Record]:
+        names = ("numpy_to_numpy", "numpy_to_list")
+        return [record(each, 0, time=1.0, run=name, started=started, case=case, planned=2) for each in names]
+
+    _log(tmp_path, run("a", "2026-01-01T00:00:00+00:00", {}))
+    (before,) = page.collect(tmp_path)
+    assert [row.case for row in before.comparisons[0].rows] == [{}, {}]
+    _log(tmp_path, run("b", "2026-01-02T00:00:00+00:00", {"images": "500"}))
+    (after,) = page.collect(tmp_path)
+    assert [row.case for row in after.comparisons[0].rows] == [{"images": "500"}] * 2
