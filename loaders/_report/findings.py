@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from loaders._rows import Row, Scaling
 from loaders._stats import ratio_of
-from loaders._words import amount, factor, small_amount, times
+from loaders._words import amount, duration, factor, small_amount, times
 
 CURED = 1.25
 """Peak over floor below which a cure is worth naming."""
@@ -28,7 +28,7 @@ def of_time(rows: Sequence[Row]) -> str:
         return "No strategy was timed"
     best = timed[0]
     if best.is_baseline:
-        return f"{best.strategy}, the baseline, is fastest"
+        return f"No strategy is faster than {best.strategy}, the baseline"
     baseline = next((row.strategy for row in rows if row.is_baseline), "the baseline")
     if best.ratio is None or best.ratio.low is None:
         return f"{name_of(best, rows)} was fastest, but a single sample shows no difference"
@@ -65,6 +65,16 @@ def of_memory(rows: Sequence[Row]) -> str:
         return "No strategy's memory was measured"
     (least, leanest), (most, fattest) = measured[0], measured[-1]
     return f"From {amount(least)} ({leanest}) to {amount(most)} ({fattest})"
+
+
+def of_later(rows: Sequence[Row]) -> str:
+    """Say which strategy is fastest after the first epoch; nothing where there are no later epochs."""
+    later = sorted((row.later.value, row.strategy) for row in rows if row.later)
+    baseline = next((row.later.value for row in rows if row.is_baseline and row.later), None)
+    if not later or baseline is None:
+        return ""
+    (time, name) = later[0]
+    return f"In later epochs {name} takes {duration(time)}, the baseline {duration(baseline)}"
 
 
 def of_pairs(rows: Sequence[Row]) -> str:
@@ -176,5 +186,5 @@ def of_order(rows: Sequence[Row]) -> str:
 def of(rows: Sequence[Row]) -> str:
     """Return all of it as one line."""
     memory = of_memory(rows)
-    sentences = [of_time(rows), of_pairs(rows), f"Peak memory {memory[0].lower()}{memory[1:]}"]
+    sentences = [of_time(rows), of_later(rows), of_pairs(rows), f"Peak memory {memory[0].lower()}{memory[1:]}"]
     return ". ".join(filter(None, sentences)) + "."

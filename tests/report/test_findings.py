@@ -23,7 +23,10 @@ def _rows(rounds: int = 2, **seconds: float) -> list[Row]:
 def test_the_fastest_is_named_only_where_the_interval_allows() -> None:
     clear = _rows(numpy_to_numpy=2.0, mixed_copy=1.0)
     assert findings.of_time(clear) == "mixed_copy is fastest: 2.00× faster than numpy_to_numpy"
-    assert findings.of_time(_rows(numpy_to_numpy=1.0, mixed_copy=2.0)) == "numpy_to_numpy, the baseline, is fastest"
+    assert (
+        findings.of_time(_rows(numpy_to_numpy=1.0, mixed_copy=2.0))
+        == "No strategy is faster than numpy_to_numpy, the baseline"
+    )
     single = _rows(rounds=1, numpy_to_numpy=2.0, mixed_copy=1.0)
     assert findings.of_time(single) == "mixed_copy was fastest, but a single sample shows no difference"
     times = {"numpy_to_numpy": (1.0, 1.2), "mixed_copy": (1.1, 1.0)}
@@ -140,3 +143,14 @@ def test_only_what_is_beaten_in_both_time_and_memory_is_off_the_frontier() -> No
         ]
     ).rows
     assert [row.strategy for row in findings.frontier(found)] == ["numpy_to_numpy", "mixed_copy", "numpy_to_list"]
+
+
+def test_later_epochs_have_a_sentence_of_their_own() -> None:
+    def of(strategy: str, index: int, later: float) -> Record:
+        metrics = Metrics(epoch_time=1.0, later_epoch_time=later)
+        return record(strategy, index, question="caching", case={}, metrics=metrics)
+
+    names = {"no_cache": 0.6, "cache_after_decode": 0.05}
+    found = comparison([of(name, index, later) for index in range(2) for name, later in names.items()]).rows
+    assert findings.of_later(found) == "In later epochs cache_after_decode takes 50.0 ms, the baseline 600 ms"
+    assert findings.of_later(_rows(numpy_to_numpy=1.0)) == ""
