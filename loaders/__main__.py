@@ -267,11 +267,11 @@ def compare(
 @_with
 def report(out: Path, outside: Sequence[str]) -> None:
     """Write the comparison page and its figures as CSV, from the trial logs; `asv publish` puts both into its site."""
-    from loaders._report import export, page
+    from loaders._report import export, page, sets
     from loaders._trial import log
 
     _registry.load_files(_registry.outside_files(outside))
-    comparisons = page.collect(log.results_root(), _say)
+    comparisons = sets.collect(log.results_root(), _say)
     if not comparisons:
         raise InputError(f"no finished comparison under {log.results_root()}; run `python -m loaders compare` first")
     figures = out.with_suffix(".csv")

@@ -258,8 +258,9 @@ class Variant:
 
     @property
     def source(self) -> str:
-        """The code of the strategy, for the page."""
-        return inspect.getsource(self.build)
+        """The code of the strategy, and of the functions of its module that it calls, for the page."""
+        functions: list[Callable[..., Any]] = [self.build, *_helpers_of(self.build)]
+        return "\n\n".join(map(inspect.getsource, functions))
 
 
 _variants: dict[str, dict[str, Variant]] = {}
@@ -454,12 +455,8 @@ def imports_of(function: Callable[..., Any]) -> dict[str, set[str]]:
 
     found: dict[str, set[str]] = {}
     aliases: dict[str, str] = {}
-    seen: set[types.CodeType] = set()
 
-    def scan(code: types.CodeType, module_globals: dict[str, Any]) -> None:
-        if code in seen:
-            return
-        seen.add(code)
+    def scan(code: types.CodeType) -> None:
         importing = loaded = ""
         for instruction in dis.get_instructions(code):
             name, value = instruction.opname, instruction.argval
@@ -479,16 +476,36 @@ def imports_of(function: Callable[..., Any]) -> dict[str, set[str]]:
             loaded = value[-1] if pair else value if name.startswith("LOAD_") else ""
         for constant in code.co_consts:
             if isinstance(constant, types.CodeType):
-                scan(constant, module_globals)
+                scan(constant)
+
+    for each in (inspect.unwrap(function), *_helpers_of(function)):
+        if isinstance(each, types.FunctionType):
+            scan(each.__code__)
+    return found
+
+
+def _helpers_of(function: Callable[..., Any]) -> list[types.FunctionType]:
+    """Return the functions of the same module that a function calls, and those that these call."""
+    unwrapped = inspect.unwrap(function)
+    if not isinstance(unwrapped, types.FunctionType):
+        return []
+    module_globals = unwrapped.__globals__
+    found: dict[str, types.FunctionType] = {}
+
+    def follow(code: types.CodeType) -> None:
+        for constant in code.co_consts:
+            if isinstance(constant, types.CodeType):
+                follow(constant)
         for name in code.co_names:
             helper = module_globals.get(name)
-            if isinstance(helper, types.FunctionType) and helper.__globals__ is module_globals:
-                scan(helper.__code__, module_globals)
+            if not isinstance(helper, types.FunctionType) or helper is unwrapped or name in found:
+                continue
+            if helper.__globals__ is module_globals:
+                found[name] = helper
+                follow(helper.__code__)
 
-    unwrapped = inspect.unwrap(function)
-    if isinstance(unwrapped, types.FunctionType):
-        scan(unwrapped.__code__, unwrapped.__globals__)
-    return found
+    follow(unwrapped.__code__)
+    return list(found.values())
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:

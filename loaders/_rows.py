@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import TypeVar
 
 import msgspec
@@ -67,6 +68,8 @@ class Row(msgspec.Struct, frozen=True):
         Samples of an epoch.
     page_cache
         The share of the files that the strategy reads that was in the page cache, the least of all trials and the most.
+    times, peaks
+        ``time`` and ``peak`` of each round that was ``ok``, from which a reader can take ratios to another baseline.
     samples
         How many trials were ``ok``, of ``trials``.
     growth
@@ -85,6 +88,8 @@ class Row(msgspec.Struct, frozen=True):
     status: str
     samples: int
     trials: int
+    times: dict[int, float] = {}
+    peaks: dict[int, float] = {}
     time: Estimate | None = None
     ratio: Estimate | None = None
     pair: Estimate | None = None
@@ -156,6 +161,11 @@ class Comparison(msgspec.Struct, frozen=True):
     rows: list[Row]
     scaling: list[Scaling] = []
 
+    @property
+    def cases(self) -> list[tuple[dict[str, str], list[Row]]]:
+        """The rows of each case."""
+        return [(case, list(rows)) for case, rows in groupby(self.rows, lambda row: row.case)]
+
 
 def comparison(records: Sequence[Record]) -> Comparison:
     """Return the comparison of the records of one run.
@@ -179,6 +189,8 @@ def comparison(records: Sequence[Record]) -> Comparison:
                 known.get(name),
                 question.ranked_by,
                 is_baseline=name == baseline,
+                times=times[name],
+                peaks=peaks[name],
                 ratio=None if name == baseline else paired_ratio(times[name], times.get(baseline, {})),
                 pair=_pair(known.get(name), times),
                 peak_ratio=None if name == baseline else _memory_ratio(peaks[name], peaks.get(baseline, {})),
@@ -249,6 +261,8 @@ def _row(
     ranked_by: str,
     *,
     is_baseline: bool,
+    times: dict[int, float],
+    peaks: dict[int, float],
     ratio: Estimate | None,
     pair: Estimate | None,
     peak_ratio: Estimate | None,
@@ -258,12 +272,12 @@ def _row(
     first = records[0]
     good = [record for record in records if record.status == "ok"]
     order = [record.metrics.order_quality for record in good if record.metrics.order_quality]
-    peaks = good or records  # a strategy that was ended still shows how far it came
+    reached = good or records  # a strategy that was ended still shows how far it came
     shares = [each.environment.page_cache for each in good if each.environment.page_cache is not None]
     judged = [each.metrics.memory_growth for each in good if each.metrics.memory_growth]
     levels = [each for each in judged if each.verdict != "undecided" or each.level]
     floors = [each.metrics.memory_floor for each in good if each.metrics.memory_floor]
-    peak = _estimate(peaks, "peak_memory")
+    peak = _estimate(reached, "peak_memory")
     return Row(
         question=first.question,
         strategy=first.strategy,
@@ -275,6 +289,8 @@ def _row(
         status=_status(records),
         samples=len(good),
         trials=len(records),
+        times=times,
+        peaks=peaks,
         time=_estimate(good, ranked_by, positive=True),
         ratio=ratio,
         pair=pair,
@@ -282,7 +298,7 @@ def _row(
         cpu=_estimate(good, "cpu_time", positive=True),
         peak=peak,
         peak_ratio=peak_ratio,
-        peak_tree=_estimate(peaks, "peak_memory_tree"),
+        peak_tree=_estimate(reached, "peak_memory_tree"),
         retained=_estimate(good, "retained_memory"),
         held=_estimate(good, "allocator_held"),
         growth=_growth(good),

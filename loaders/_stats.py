@@ -49,11 +49,16 @@ def estimate(values: Sequence[float], scale: Scale) -> Estimate:
     mean = math.fsum(points) / count
     if count == 1:
         return Estimate(back(mean), None, None, 1)
-    from scipy.special import stdtrit  # the quantile of Student's t; a tenth of the import of scipy.stats
-
     variance = math.fsum((point - mean) ** 2 for point in points) / (count - 1)
-    half = float(stdtrit(count - 1, 0.5 + CONFIDENCE / 2)) * math.sqrt(variance / count)
+    half = quantile(count) * math.sqrt(variance / count)
     return Estimate(back(mean), back(mean - half), back(mean + half), count)
+
+
+def quantile(count: int) -> float:
+    """Return Student's t of the 95 % interval of a mean of so many samples, two at least."""
+    from scipy.special import stdtrit  # a tenth of the import of scipy.stats
+
+    return float(stdtrit(count - 1, 0.5 + CONFIDENCE / 2))
 
 
 def paired_ratio(values: Mapping[int, float], reference: Mapping[int, float]) -> Estimate | None:

@@ -79,13 +79,7 @@ def progress(question: str, total: int) -> Iterator[Bar]:
 
 def show_comparison(comparison: Comparison) -> None:
     """Print a comparison as a table for each case."""
-    cases = [
-        case
-        for index, row in enumerate(comparison.rows)
-        if (case := row.case) not in [r.case for r in comparison.rows[:index]]
-    ]
-    for case in cases:
-        rows = [row for row in comparison.rows if row.case == case]
+    for case, rows in comparison.cases:
         further = {heading: cell for heading, (is_there, cell) in FURTHER.items() if any(is_there(row) for row in rows)}
         table = Table(
             title=" ".join(filter(None, [comparison.question, case_in_words(case)])),

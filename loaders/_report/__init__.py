@@ -1,7 +1,7 @@
 """From results to the comparison page, and into asv's site.
 
-``page`` collects and renders, ``charts`` draws, ``findings`` puts figures into sentences, ``claims`` judges, ``export``
-writes the figures for machines, ``readme`` renews the README.
+``sets`` collects, ``page`` renders, ``charts`` draws, ``findings`` puts figures into sentences, ``claims`` judges,
+``export`` writes the figures for machines, ``readme`` renews the README.
 This module is the asv plugin: asv loads it because ``asv.conf.json`` names ``.loaders._report``, and calls every
 ``OutputPublisher`` that it finds.
 """
@@ -17,7 +17,7 @@ from asv.util import UserError
 
 from loaders import _registry
 from loaders._errors import InputError
-from loaders._report import export, page
+from loaders._report import export, page, sets
 
 PAGE, DATA, SCHEMA = "comparison.html", "comparison.csv", "trial.schema.json"
 
@@ -40,7 +40,7 @@ class ComparisonPage(OutputPublisher):  # type: ignore[misc] # asv ships without
             _registry.load_files(_registry.outside_files())
         except InputError as error:  # raising here would leave asv's site without an index
             log.error(str(error))
-        comparisons = page.collect(Path(conf.results_dir), log.warning)
+        comparisons = sets.collect(Path(conf.results_dir), log.warning)
         (site / PAGE).write_text(page.render(comparisons, home="index.html", data=DATA), encoding="utf-8")
         (site / DATA).write_text(export.tidy(comparisons), encoding="utf-8")
         (site / SCHEMA).write_text(export.schema(), encoding="utf-8")

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from loaders._report.page import ResultSet
+from loaders._report.sets import ResultSet
 from loaders._rows import Row
 from loaders._stats import Estimate
 from loaders._trial import Record
@@ -54,13 +54,13 @@ def tidy(results: Sequence[ResultSet]) -> str:
         for comparison in found.comparisons:
             environment = comparison.environment
             origin = {
-                "machine": found.machine,
-                "size": found.size,
-                "data": found.data,
+                "machine": found.origin.machine,
+                "size": found.origin.size,
+                "data": found.origin.data,
                 "question": comparison.question,
                 "commit": environment.commit,
-                "python": environment.python,
-                "tensorflow": environment.packages.get("tensorflow", ""),
+                "python": found.origin.python,
+                "tensorflow": found.origin.tensorflow,
             }
             for row in comparison.rows:
                 writer.writerows({**origin, **line} for line in _lines(row))

@@ -1,92 +1,69 @@
-"""The comparison page: trial records to comparisons to one self-contained HTML text."""
+"""The comparison page: result sets to one self-contained HTML text."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Sequence
+import base64
+import hashlib
+import shlex
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import jinja2
-import msgspec
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from loaders import _registry, _words
 from loaders._report import charts, claims, findings
-from loaders._rows import Comparison, Row, comparison
-from loaders._trial import Record, log
+from loaders._report.sets import ResultSet
+from loaders._rows import RESOLUTION, Comparison, Row
+from loaders._stats import quantile
 
+MOST = 2_900_000
+"""Characters of the page. Sets that do not fit are shown without charts, and if that is not enough, named only."""
 
-class ResultSet(msgspec.Struct, frozen=True):
-    """The newest comparisons of one machine on one corpus, one for each question."""
-
-    machine: str
-    size: str
-    data: str
-    started: str
-    comparisons: list[Comparison]
-
-    @property
-    def title(self) -> str:
-        """What a heading says: the machine, the size and the data, with the first digits of its digest."""
-        origin, count, key = self.data.rsplit(", ", 2) if self.data.count(", ") >= 2 else (self.data, "", "")
-        return ", ".join(filter(None, [self.machine, self.size, origin, f"{count} ({key[:4]})" if key else ""]))
-
-    @property
-    def id(self) -> str:
-        """An anchor."""
-        return "-".join([*_slug(self.machine), self.size, *_slug(self.data.rpartition(", ")[2])])
-
-
-def collect(root: Path, say: Callable[[str], None] = lambda _: None) -> list[ResultSet]:
-    """Return what the trial logs below ``root`` hold, the newest result set first.
-
-    Of each question and case the newest run that finished a whole round is taken, else the newest.
-    """
-    known = _registry.questions()
-    sets: defaultdict[tuple[str, str, str], dict[str, list[Record]]] = defaultdict(dict)
-    by_run: defaultdict[str, list[Record]] = defaultdict(list)
-    for record in log.read_all(root, say):
-        if not record.run:
-            continue  # a single trial, run by hand
-        if record.question not in known:
-            say(f"left out a trial of {record.question!r}, a question that this version does not have")
-            continue
-        by_run[record.run].append(record)
-    for records in sorted(by_run.values(), key=lambda each: each[0].started):
-        first = records[0]
-        place = sets[(first.environment.machine or "unknown", first.size, first.data)]
-        older = place.get(first.question, [])
-        if not older or _whole(records):
-            again = [record.case for record in records]
-            # Of an older run those cases stay that the question still has and that were not run again.
-            kept = [case for case in known[first.question].cases if case not in again]
-            place[first.question] = [each for each in older if each.case in kept] + records
-        elif not any(_whole([each for each in older if each.run == run]) for run in {each.run for each in older}):
-            place[first.question] = records
-    found = [
-        ResultSet(
-            machine,
-            size,
-            data,
-            max(records[0].started for records in runs.values()),
-            [comparison(runs[name]) for name in known if name in runs],
-        )
-        for (machine, size, data), runs in sets.items()
-    ]
-    return sorted(found, key=lambda each: each.started, reverse=True)
-
-
-def _whole(records: Sequence[Record]) -> bool:
-    """Whether a run has finished its first round."""
-    return any(record.round > 0 for record in records) or len(records) >= records[0].planned
+ROUNDS = 64
+"""Student's t is embedded for so many samples; a run of more rounds has practically the last one."""
 
 
 def render(results: Sequence[ResultSet], home: str | None = None, data: str | None = None) -> str:
     """Return the page; ``home`` is the address of asv's own index and ``data`` of the CSV, where there are such."""
-    loader = jinja2.PackageLoader("loaders._report")
+    environment = _environment()
+    template = environment.get_template("set.html.j2")
+    sections: list[Markup] = []
+    left_out: list[str] = []
+    for found in results:
+        room = MOST - sum(map(len, sections))
+        for drawn in (not found.commit, False):
+            section = Markup(template.render(set=found, drawn=drawn))  # noqa: S704 - the template escapes
+            if len(section) <= room:
+                sections.append(section)
+                break
+        else:
+            left_out.append(found.title)
+    script, style = (_part(name) for name in ("page.js", "page.css"))
+    return environment.get_template("page.html.j2").render(
+        results=results,
+        sections=sections,
+        left_out=left_out,
+        home=home,
+        data=data,
+        script=Markup(script),  # noqa: S704 - our own
+        style=Markup(style),  # noqa: S704 - our own
+        hashes={"script": _hash(script), "style": _hash(style)},
+        constants={
+            "resolution": RESOLUTION,
+            "quantiles": [quantile(count) for count in range(2, ROUNDS + 1)],
+        },
+    )
+
+
+def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
-        loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=jinja2.PackageLoader("loaders._report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     environment.filters.update(
         duration=lambda each: _stacked(_words.estimated(each, _words.duration)),
@@ -104,51 +81,75 @@ def render(results: Sequence[ResultSet], home: str | None = None, data: str | No
         ceiling_finding=findings.of_ceiling,
         scaling_finding=findings.of_scaling,
         cached=lambda rows: _words.cached(row.page_cache for row in rows),
+        slopes=lambda scaling: {each.strategy: each.per_sample for each in scaling},
+        bounds=lambda each: each and (each.value, each.low, each.high),
+        each_duration=lambda values: _each(values, _words.duration),
+        each_amount=lambda values: _each(values, _words.amount),
         prose=_prose,
         line=_line,
     )
     environment.globals.update(
-        time_chart=lambda comparison, rows: Markup(charts.time_chart(comparison, rows)),  # noqa: S704 - Vega escapes
-        steps_chart=lambda rows: Markup(charts.steps_chart(rows)),  # noqa: S704
-        order_picture=lambda rows: Markup(charts.order_picture(rows)),  # noqa: S704 - escaped there
+        time_chart=_safe(charts.time_chart),
+        memory_chart=_safe(charts.memory_chart),
+        tradeoff_chart=_safe(charts.tradeoff_chart),
+        steps_chart=_safe(charts.steps_chart),
+        sweep_chart=_safe(charts.sweep_chart),
+        scaling_chart=_safe(charts.scaling_chart),
+        order_picture=_safe(charts.order_picture),
+        time_metrics=charts.TIME_METRICS,
+        question=_registry.find_question,
+        strategies=_registry.variants,
+        command=command,
+        repeat=repeat,
+        judged=claims.judged,
         level=_words.level,
         pays_off=_words.pays_off,
         most=_words.most,
         waiting=_words.waiting,
-        sweep_chart=lambda comparison, rows: Markup(  # noqa: S704
-            charts.sweep_chart(
-                rows,
-                _registry.find_question(comparison.question).sweeps,
-                f"{charts.TIME_METRICS[comparison.ranked_by]} in ms",
-            )
-        ),
-        scaling_chart=lambda comparison: Markup(charts.scaling_chart(comparison)),  # noqa: S704
-        judged=claims.judged,
         ordered=_words.ordered,
-        tradeoff_chart=lambda rows: Markup(charts.tradeoff_chart(rows)),  # noqa: S704
-        strategies=_registry.variants,
-        command=command,
-        memory_chart=lambda rows: Markup(charts.memory_chart(rows)),  # noqa: S704
-        by_case=by_case,
-        question=lambda name: _registry.questions()[name],
-        time_metrics=charts.TIME_METRICS,
     )
-    return environment.get_template("page.html.j2").render(results=results, home=home, data=data)
+    return environment
 
 
-def command(question: str, strategy: str, size: str) -> str:
-    """Return the command that runs one strategy once, as a comparison ran it."""
-    return f"python -m loaders trial {question} {strategy} --size {size}"
+def command(comparison: Comparison, row: Row) -> str:
+    """Return the command that runs one strategy in one case once, as the comparison ran it."""
+    known = _registry.variants(row.question).get(row.strategy)
+    words = ["python", "-m", "loaders", "trial", row.question, row.strategy, *_conditions(comparison)]
+    for axis, value in row.case.items():
+        words += ["--case", f"{axis}={value}"]
+    if known is None or known.is_outside:
+        words += ["--with", "FILE"]
+    return shlex.join(words)
 
 
-def by_case(comparison: Comparison) -> list[tuple[dict[str, str], list[Row]]]:
-    """Group the rows by case, in the order of the question's axes."""
-    grouped: defaultdict[str, list[Row]] = defaultdict(list)
-    for row in comparison.rows:
-        grouped[repr(sorted(row.case.items()))].append(row)
-    order = [repr(sorted(case.items())) for case in _registry.find_question(comparison.question).cases]
-    keys = sorted(grouped, key=lambda key: order.index(key) if key in order else len(order))
-    return [(grouped[key][0].case, grouped[key]) for key in keys]
+def repeat(comparison: Comparison) -> str:
+    """Return the command that repeats a comparison."""
+    words = ["python", "-m", "loaders", "compare", comparison.question, *_conditions(comparison)]
+    words += ["--rounds", str(comparison.rounds)]
+    return shlex.join([*words, "--all-cases"] if len(comparison.cases) > 1 else words)
+
+
+def _conditions(comparison: Comparison) -> list[str]:
+    """Return the options that trial and comparison share."""
+    words = ["--size", comparison.size]
+    if comparison.epochs > 1:
+        words += ["--epochs", str(comparison.epochs)]
+    return [*words, "--data", "FOLDER"] if comparison.data.startswith("own folder") else words
+
+
+def _safe(draw: Callable[..., str]) -> Callable[..., Markup]:
+    """Mark what a function returns as markup: it escapes what it is given."""
+    return lambda *given: Markup(draw(*given))  # noqa: S704
+
+
+def _part(name: str) -> str:
+    """Return a file that stands in the page as it is."""
+    return (Path(__file__).parent / "templates" / name).read_text("utf-8")
+
+
+def _hash(text: str) -> str:
+    """Return what a Content-Security-Policy names an inline script or style by."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def _prose(text: str) -> Markup:
@@ -167,5 +168,6 @@ def _stacked(figure: str) -> Markup:
     return Markup('{}<span class="interval">{}</span>').format(value, bracket.strip() + rest)
 
 
-def _slug(text: str) -> list[str]:
-    return ["".join(letter if letter.isalnum() else "-" for letter in text)]
+def _each(values: Mapping[int, float], unit: Callable[[float], str]) -> str:
+    """Return what each round measured, for who points at a figure."""
+    return "; ".join(f"round {index + 1}: {unit(value)}" for index, value in sorted(values.items()))

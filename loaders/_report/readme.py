@@ -7,7 +7,7 @@ from pathlib import Path
 
 from loaders import _words
 from loaders._errors import InputError
-from loaders._report import charts, findings, page
+from loaders._report import charts, findings, sets
 from loaders._rows import Comparison, Row
 
 PUBLISHED = "reference"
@@ -26,7 +26,11 @@ def renew(root: Path, *, write: bool) -> list[str]:
     InputError
         Without published results, or for a README that has lost the markers.
     """
-    published = [each for each in page.collect(root / "results") if each.machine == PUBLISHED and each.size == "full"]
+    published = [
+        each
+        for each in sets.collect(root / "results")
+        if each.origin.machine == PUBLISHED and each.origin.size == "full"
+    ]
     if not published:
         raise InputError(f"no full results of the machine {PUBLISHED!r} under {root / 'results'}")
     comparisons = published[0].comparisons
@@ -58,10 +62,10 @@ def _findings(comparisons: Sequence[Comparison]) -> str:
         "|---|---|---|---|---|---|",
     ]
     for comparison in comparisons:
-        case, rows = page.by_case(comparison)[0]
+        case, rows = comparison.cases[0]
         name = " ".join(filter(None, [comparison.question, _words.case_in_words(case)]))
         sentences.append(f"* **{name}**: {findings.of(rows)}")
-        for other, in_other in page.by_case(comparison):
+        for other, in_other in comparison.cases:
             if growth := findings.of_growth(in_other):
                 sentences.append(f"* **{comparison.question} {_words.case_in_words(other)}**: {growth}.")
         for row, why in _extremes(rows):
@@ -113,5 +117,5 @@ def _extremes(rows: Sequence[Row]) -> list[tuple[Row, str]]:
 
 
 def _picture(comparison: Comparison) -> str:
-    _, rows = page.by_case(comparison)[0]
+    _, rows = comparison.cases[0]
     return charts.memory_chart(rows, background="white") + "\n"

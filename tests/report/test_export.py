@@ -7,19 +7,19 @@ from pathlib import Path
 
 import msgspec
 
-from loaders._report import export, page
+from loaders._report import export, sets
 from loaders._rows import Row
 from loaders._stats import Estimate
-from tests.report.test_page import _log, _run
+from tests.report.runs import run_of, write_log
 from tests.test_rows import record
 
 
 def _read(tmp_path: Path) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(export.tidy(page.collect(tmp_path)))))
+    return list(csv.DictReader(io.StringIO(export.tidy(sets.collect(tmp_path)))))
 
 
 def test_every_figure_has_a_line_with_its_interval_and_origin(tmp_path: Path) -> None:
-    _log(tmp_path, _run("a"))
+    write_log(tmp_path, run_of("a"))
     lines = _read(tmp_path)
     (peak,) = [line for line in lines if (line["strategy"], line["figure"]) == ("numpy_to_list", "peak")]
     assert float(peak["value"]) == 1054 * 2**20
@@ -29,7 +29,7 @@ def test_every_figure_has_a_line_with_its_interval_and_origin(tmp_path: Path) ->
 
 def test_a_strategy_without_a_figure_keeps_its_status(tmp_path: Path) -> None:
     failed = record("mixed_copy", 0, status="failed", message='ValueError: a, "b"\nc', run="a")
-    _log(tmp_path, [*_run("a"), failed])
+    write_log(tmp_path, [*run_of("a"), failed])
     (line,) = [line for line in _read(tmp_path) if line["strategy"] == "mixed_copy"]
     assert line["status"] == 'failed: ValueError: a, "b"\nc'
     assert line["figure"] == ""

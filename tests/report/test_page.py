@@ -7,9 +7,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from loaders._report import linked, page
-from loaders._trial import log
-from loaders._trial.record import Environment, Metrics, Record
+from loaders._report import linked, page, sets
+from loaders._trial.record import Metrics
+from tests.report.runs import run_of, write_log
 from tests.report.test_findings import reads
 from tests.test_rows import record
 
@@ -38,24 +38,10 @@ class Parsed(HTMLParser):
         self.text += data
 
 
-def _log(root: Path, records: list[Record], machine: str = "box") -> None:
-    for each in records:
-        environment = Environment(machine=machine, cpu="A CPU", cores=2, memory=2**34, packages={"numpy": "9.9"})
-        log.append(root / "box" / "trials.jsonl", msgspec.structs.replace(each, environment=environment))
-
-
-def _run(name: str, started: str = "2026-01-01T00:00:00+00:00", rounds: int = 2) -> list[Record]:
-    return [
-        record(strategy, index, time=factor, peak=mebibytes, run=name, started=started)
-        for index in range(rounds)
-        for strategy, factor, mebibytes in [("numpy_to_numpy", 0.3, 24), ("numpy_to_list", 1.2, 1054)]
-    ]
-
-
 def test_the_page_says_what_was_measured(tmp_path: Path) -> None:
     failed = record("mixed_copy", 0, status="over_budget", message="held 900 MiB", peak=850, run="a")
-    _log(tmp_path, [*_run("a"), failed])
-    found = page.collect(tmp_path)
+    write_log(tmp_path, [*run_of("a"), failed])
+    found = sets.collect(tmp_path)
     html = page.render(found)
     parsed = Parsed(html)
     assert parsed.open == []
@@ -79,17 +65,16 @@ def test_the_page_says_what_was_measured(tmp_path: Path) -> None:
         assert "numpy_to_list 1" in (chart["aria-label"] or ""), "a chart has a text alternative"
 
 
-def test_the_page_is_self_contained_and_runs_nothing(tmp_path: Path) -> None:
-    _log(tmp_path, _run("a"))
-    html = page.render(page.collect(tmp_path), home="index.html")
+def test_the_page_is_self_contained_and_runs_its_own_script_only(tmp_path: Path) -> None:
+    write_log(tmp_path, run_of("a"))
+    html = page.render(sets.collect(tmp_path), home="index.html")
     parsed = Parsed(html)
-    assert not {tag for tag, _ in parsed.elements} & {"script", "link", "iframe", "object"}
+    assert not {tag for tag, _ in parsed.elements} & {"link", "iframe", "object"}
+    assert not {name for _, attributes in parsed.elements for name in attributes if name.startswith("on")}
     assert all((attributes["src"] or "").startswith("data:") for tag, attributes in parsed.elements if tag == "img")
-    assert any(
-        "default-src 'none'" in (attributes.get("content") or "")
-        for tag, attributes in parsed.elements
-        if tag == "meta"
-    )
+    (policy,) = [each["content"] or "" for tag, each in parsed.elements if tag == "meta" and "http-equiv" in each]
+    assert policy.startswith("default-src 'none'; ")
+    assert "unsafe" not in policy
     links = [attributes["href"] or "" for tag, attributes in parsed.elements if tag == "a"]
     assert set(links) >= {"index.html"}
     assert all(link == "index.html" or link.startswith("#") for link in links)
@@ -101,65 +86,25 @@ def test_the_page_is_self_contained_and_runs_nothing(tmp_path: Path) -> None:
 
 def test_names_full_of_markup_show_as_text(tmp_path: Path) -> None:
     evil = [record(EVIL, 0, time=1.0, run="a"), record("numpy_to_list", 0, status="failed", message=EVIL, run="a")]
-    _log(tmp_path, [*_run("a", rounds=1), *evil], machine=EVIL)
-    parsed = Parsed(page.render(page.collect(tmp_path)))
-    assert not {tag for tag, _ in parsed.elements} & {"script", "img"}
+    write_log(tmp_path, [*run_of("a", rounds=1), *evil], machine=EVIL)
+    parsed = Parsed(page.render(sets.collect(tmp_path)))
+    scripts = [attributes for tag, attributes in parsed.elements if tag == "script"]
+    assert scripts == [{"type": "application/json", "id": "constants"}, {}]
+    assert not {tag for tag, _ in parsed.elements} & {"img"}
     assert EVIL in parsed.text
     assert f"failed in 1 of 2: {EVIL}" in parsed.text
 
 
-def test_the_newest_run_with_a_whole_round_is_shown(tmp_path: Path) -> None:
-    _log(tmp_path, _run("old", "2026-01-01T00:00:00+00:00"))
-    _log(tmp_path, _run("new", "2026-02-01T00:00:00+00:00"))
-    broken = _run("broken off", "2026-03-01T00:00:00+00:00", rounds=1)[:1]
-    _log(tmp_path, [msgspec.structs.replace(each, planned=2) for each in broken])
-    _log(tmp_path, [record("numpy_to_list", 0, time=9.0, run="")])  # a single trial by hand
-    ((found,),) = [each.comparisons for each in page.collect(tmp_path)]
-    assert found.run == "new"
-
-
-def test_an_interrupted_run_does_not_displace_a_whole_one(tmp_path: Path) -> None:
-    _log(tmp_path, _run("whole", "2026-01-01T00:00:00+00:00"))
-    part = [msgspec.structs.replace(each, planned=3) for each in _run("part", "2026-02-01T00:00:00+00:00", rounds=1)]
-    _log(tmp_path, part)
-    ((found,),) = [each.comparisons for each in page.collect(tmp_path)]
-    assert found.run == "whole"
-
-
 def test_a_single_sample_is_not_called_no_difference(tmp_path: Path) -> None:
     faster = record("permutation_index", 0, time=0.01, peak=3, run="a")
-    _log(tmp_path, [*_run("a", rounds=1), faster])
-    html = page.render(page.collect(tmp_path))
+    write_log(tmp_path, [*run_of("a", rounds=1), faster])
+    html = page.render(sets.collect(tmp_path))
     assert "a single sample shows no difference" in html
     assert "No difference in time between" not in html
 
 
-def test_a_run_that_was_broken_off_is_shown_where_there_is_no_other(tmp_path: Path) -> None:
-    _log(tmp_path, _run("broken off", rounds=1)[:1])
-    ((found,),) = [each.comparisons for each in page.collect(tmp_path)]
-    assert "single sample" in Parsed(page.render(page.collect(tmp_path))).text
-    assert found.rounds == 1
-
-
-def test_machines_and_data_are_kept_apart(tmp_path: Path) -> None:
-    _log(tmp_path, _run("a"), machine="one")
-    _log(tmp_path, _run("b"), machine="two")
-    _log(tmp_path, [msgspec.structs.replace(each, data="own folder, 3 images, k") for each in _run("c")], machine="two")
-    assert len({each.id for each in page.collect(tmp_path)}) == 3
-
-
-def test_foreign_lines_and_questions_are_said_and_left_out(tmp_path: Path) -> None:
-    _log(tmp_path, [*_run("a"), record("x", 0, time=1.0, run="b", question="<b>unknown")])
-    path = tmp_path / "box" / "trials.jsonl"
-    path.write_bytes(path.read_bytes() + b'{"question": "sel')
-    said: list[str] = []
-    assert len(page.collect(tmp_path, said.append)) == 1
-    assert any("cannot be read" in line for line in said)
-    assert any("a question that this version does not have" in line for line in said)
-
-
 def test_a_page_without_results_says_what_to_do(tmp_path: Path) -> None:
-    assert "make bench" in Parsed(page.render(page.collect(tmp_path))).text
+    assert "make bench" in Parsed(page.render(sets.collect(tmp_path))).text
 
 
 def test_the_link_goes_into_asvs_own_navigation() -> None:
@@ -178,8 +123,8 @@ def test_an_unknown_navigation_fails_loudly(index: str) -> None:
 
 
 def test_memory_over_the_steps_is_drawn_and_leads_to_a_cure(tmp_path: Path) -> None:
-    _log(tmp_path, [msgspec.structs.replace(each, run="r", planned=4) for each in reads()])
-    parsed = Parsed(page.render(page.collect(tmp_path)))
+    write_log(tmp_path, [msgspec.structs.replace(each, run="r", planned=4) for each in reads()])
+    parsed = Parsed(page.render(sets.collect(tmp_path)))
     assert "Is it a leak?" in parsed.text
     assert "plateau at 600 MiB, of it 380 MiB held by the allocator" in parsed.text
     charts = [attributes["aria-label"] or "" for tag, attributes in parsed.elements if tag == "svg"]
@@ -196,16 +141,16 @@ def test_the_order_of_reading_is_a_picture_with_words(tmp_path: Path) -> None:
         )
         for each in reads()
     ]
-    _log(tmp_path, walked)
-    parsed = Parsed(page.render(page.collect(tmp_path)))
+    write_log(tmp_path, walked)
+    parsed = Parsed(page.render(sets.collect(tmp_path)))
     (picture,) = [attributes for tag, attributes in parsed.elements if tag == "img"]
     assert "interleave: displacement 0.30" in (picture["alt"] or "")
     assert (picture["src"] or "").startswith("data:image/png;base64,")
 
 
 def test_claims_stand_with_their_verdict_and_rule(tmp_path: Path) -> None:
-    _log(tmp_path, _run("a"))
-    parsed = Parsed(page.render(page.collect(tmp_path)))
+    write_log(tmp_path, run_of("a"))
+    parsed = Parsed(page.render(sets.collect(tmp_path)))
     assert "The mixed form keeps every old array alive: about 1100 MiB." in parsed.text
     assert "undecided here" in parsed.text
     assert "read_order was not run" in parsed.text
@@ -231,12 +176,12 @@ def _swept(tmp_path: Path) -> None:
         for index in range(2)
         for at in ("1", "2", "4", "8")
     ]
-    _log(tmp_path, records)
+    write_log(tmp_path, records)
 
 
 def test_what_really_ran_stands_beside_what_was_asked_for(tmp_path: Path) -> None:
     _swept(tmp_path)
-    parsed = Parsed(page.render(page.collect(tmp_path)))
+    parsed = Parsed(page.render(sets.collect(tmp_path)))
     said = "py_function_8: 8 asked for, 2 in flight; 352 MiB instead of 44.0 MiB"
     assert any(said in (attributes["aria-label"] or "") for tag, attributes in parsed.elements if tag == "svg")
     assert "8 (320 MiB)" in parsed.text
@@ -257,34 +202,6 @@ def test_memory_over_the_data_is_a_chart_and_a_table(tmp_path: Path) -> None:
         for strategy, each in (("load_all", 0.5), ("path_generator", 0.0))
         for data, count in (("x1", 40), ("x4", 160), ("x16", 640))
     ]
-    _log(tmp_path, records)
-    parsed = Parsed(page.render(page.collect(tmp_path)))
+    write_log(tmp_path, records)
+    parsed = Parsed(page.render(sets.collect(tmp_path)))
     assert "load_all needs 512 KiB more for each added sample, path_generator 0.00 KiB" in parsed.text
-
-
-def test_a_case_that_was_run_again_takes_the_place_of_the_older_one_alone(tmp_path: Path) -> None:
-    def run(name: str, started: str, images: list[str], time: float) -> list[Record]:
-        return [
-            record(strategy, 0, time=time, run=name, started=started, case={"images": each}, planned=2 * len(images))
-            for each in images
-            for strategy in ("numpy_to_numpy", "numpy_to_list")
-        ]
-
-    _log(tmp_path, run("a", "2026-01-01T00:00:00+00:00", ["500", "2000"], 1.0))
-    _log(tmp_path, run("b", "2026-01-02T00:00:00+00:00", ["2000"], 5.0))
-    (found,) = page.collect(tmp_path)
-    times = {(row.case["images"], row.time.value) for row in found.comparisons[0].rows if row.time}
-    assert {(images, round(time)) for images, time in times} == {("500", 1), ("2000", 5)}
-
-
-def test_a_case_that_the_question_no_longer_has_gives_way_to_a_newer_run(tmp_path: Path) -> None:
-    def run(name: str, started: str, case: dict[str, str]) -> list[Record]:
-        names = ("numpy_to_numpy", "numpy_to_list")
-        return [record(each, 0, time=1.0, run=name, started=started, case=case, planned=2) for each in names]
-
-    _log(tmp_path, run("a", "2026-01-01T00:00:00+00:00", {}))
-    (before,) = page.collect(tmp_path)
-    assert [row.case for row in before.comparisons[0].rows] == [{}, {}]
-    _log(tmp_path, run("b", "2026-01-02T00:00:00+00:00", {"images": "500"}))
-    (after,) = page.collect(tmp_path)
-    assert [row.case for row in after.comparisons[0].rows] == [{"images": "500"}] * 2

@@ -11,7 +11,8 @@ import pytest
 
 from loaders._trial import log
 from tests.conftest import ROOT
-from tests.report.test_page import Parsed, _log, _run
+from tests.report.runs import run_of, write_log
+from tests.report.test_page import Parsed
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def project(tmp_path: Path) -> Path:
     results = root / "results"
     results.mkdir()
     shutil.copy(ROOT / "results" / "benchmarks.json", results)
-    _log(results, _run("a"))
+    write_log(results, run_of("a"))
     return root
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from loaders._errors import InputError
 from loaders._report import readme
-from loaders._report.page import collect
+from loaders._report.sets import collect
 from loaders._trial import log
 from tests.conftest import ROOT
 from tests.test_rows import record

@@ -1,0 +1,150 @@
+"""Trial logs to result sets: whose comparisons a page may show side by side, and which it must keep apart."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from loaders import _registry
+from loaders._rows import Comparison, comparison
+from loaders._trial import Record, log
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """What must be the same for two comparisons to stand in one result set. No ratio is taken across origins."""
+
+    machine: str
+    size: str
+    data: str
+    python: str
+    tensorflow: str
+
+
+class ResultSet(msgspec.Struct, frozen=True):
+    """Comparisons of one origin, at most one for each question.
+
+    Attributes
+    ----------
+    commit
+        Empty for the set that holds the newest run of each question; the first digits of a commit for a set of runs
+        that newer ones have replaced.
+    started
+        Of the newest run in it.
+    """
+
+    origin: Origin
+    commit: str
+    started: str
+    comparisons: list[Comparison]
+
+    @property
+    def data(self) -> str:
+        """The data in words, with the first digits of its digest."""
+        name, count, key = self.origin.data.rsplit(", ", 2) if self.origin.data.count(", ") >= 2 else ("", "", "")
+        return f"{name}, {count} ({key[:4]})" if key else self.origin.data
+
+    @property
+    def title(self) -> str:
+        """What a heading says."""
+        versions = [f"{name} {each}" for name, each in self.versions.items() if each]
+        replaced = [f"replaced runs at {self.commit}"] if self.commit else []
+        return ", ".join(filter(None, [self.origin.machine, self.origin.size, self.data, *versions, *replaced]))
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Of what the figures depend on most."""
+        return {"Python": self.origin.python, "TensorFlow": self.origin.tensorflow}
+
+    @property
+    def id(self) -> str:
+        """An anchor that stays the same from page to page."""
+        what = "\n".join([*msgspec.structs.astuple(self.origin), self.commit])
+        machine = "".join(letter if letter.isalnum() else "-" for letter in self.origin.machine)
+        return f"{machine}-{hashlib.blake2b(what.encode(errors='surrogatepass'), digest_size=4).hexdigest()}"
+
+    @property
+    def lacks(self) -> list[str]:
+        """The questions that it has no comparison of."""
+        return [name for name in _registry.questions() if all(each.question != name for each in self.comparisons)]
+
+
+def collect(root: Path, say: Callable[[str], None] = lambda _: None) -> list[ResultSet]:
+    """Return what the trial logs below ``root`` hold: sets of newest runs first, then those of replaced ones.
+
+    Of each question and case the newest run that finished a whole round is taken, else the newest. Whole runs of which
+    nothing is left then are collected by commit.
+    """
+    current: defaultdict[Origin, dict[str, list[Record]]] = defaultdict(dict)
+    runs = _runs(root, say)
+    for records in runs:
+        place = current[_origin(records)]
+        place[records[0].question] = _newest(place.get(records[0].question, []), records)
+    shown = {record.run for place in current.values() for records in place.values() for record in records}
+    replaced: defaultdict[tuple[Origin, str], dict[str, list[Record]]] = defaultdict(dict)
+    for records in runs:
+        if records[0].run not in shown and _is_whole(records):
+            commit = next((each.environment.commit[:8] for each in records if each.environment.commit), "unknown")
+            replaced[(_origin(records), commit)][records[0].question] = records
+    newest = [_set(origin, "", place) for origin, place in current.items()]
+    older = [_set(origin, commit, place) for (origin, commit), place in replaced.items()]
+    return [*_newest_first(newest), *_newest_first(older)]
+
+
+def _runs(root: Path, say: Callable[[str], None]) -> list[list[Record]]:
+    """Return the records of each comparison run, oldest run first."""
+    known = _registry.questions()
+    by_run: defaultdict[str, list[Record]] = defaultdict(list)
+    for record in log.read_all(root, say):
+        if not record.run:
+            continue  # a single trial, run by hand
+        if record.question not in known:
+            say(f"left out a trial of {record.question!r}, a question that this version does not have")
+            continue
+        by_run[record.run].append(record)
+    return sorted(by_run.values(), key=lambda each: each[0].started)
+
+
+def _newest(older: list[Record], newer: list[Record]) -> list[Record]:
+    """Return what stands for a question once a newer run is there."""
+    if not older or _is_whole(newer):
+        again = [record.case for record in newer]
+        # Of an older run those cases stay that the question still has and that were not run again.
+        kept = [case for case in _registry.find_question(newer[0].question).cases if case not in again]
+        return [each for each in older if each.case in kept] + newer
+    if not any(_is_whole([each for each in older if each.run == run]) for run in {each.run for each in older}):
+        return newer
+    return older
+
+
+def _is_whole(run: Sequence[Record]) -> bool:
+    """Whether a run has finished its first round."""
+    return any(record.round > 0 for record in run) or len(run) >= run[0].planned
+
+
+def _origin(run: Sequence[Record]) -> Origin:
+    # A trial that was ended early could not describe its surroundings; the others of its run did.
+    environment = max((record.environment for record in run), key=lambda each: len(each.packages))
+    return Origin(
+        environment.machine or "unknown",
+        run[0].size,
+        run[0].data,
+        environment.python,
+        environment.packages.get("tensorflow", ""),
+    )
+
+
+def _set(origin: Origin, commit: str, runs: dict[str, list[Record]]) -> ResultSet:
+    return ResultSet(
+        origin,
+        commit,
+        max(records[-1].started for records in runs.values()),
+        [comparison(runs[name]) for name in _registry.questions() if name in runs],
+    )
+
+
+def _newest_first(sets: Sequence[ResultSet]) -> list[ResultSet]:
+    return sorted(sets, key=lambda each: each.started, reverse=True)

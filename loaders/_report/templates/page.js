@@ -1,0 +1,253 @@
+"use strict";
+// Sorting, filtering, another baseline, the chooser and the choice of results. The page is whole without it.
+
+const { resolution, quantiles } = JSON.parse(document.getElementById("constants").textContent);
+const NONE = "–";
+const all = (selector, within = document) => [...within.querySelectorAll(selector)];
+
+// Figures in words, as loaders/_words.py puts them.
+const digits = (value) => {
+  const size = Math.abs(value);
+  return value.toFixed(size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2);
+};
+const duration = (seconds) => {
+  const [factor, unit] = [[1, "s"], [1e3, "ms"]].find(([each]) => Math.abs(seconds) * each >= 1) ?? [1e6, "µs"];
+  return `${digits(seconds * factor)} ${unit}`;
+};
+const amount = (bytes) => {
+  const mebibytes = bytes / 2 ** 20;
+  return `${mebibytes.toFixed(Math.abs(mebibytes) >= 99.95 ? 0 : 1)} MiB`;
+};
+const share = (part) => `${Math.round(part * 100)} %`;
+const times = (ratio, less, more) => {
+  if (!ratio) return [NONE, ""];
+  const [value, low, high] = ratio;
+  if (low === null) return [`${digits(value < 1 ? 1 / value : value)}× ${value < 1 ? less : more}`, "single sample)"];
+  if (low <= 1 && 1 <= high) return ["no difference", `${digits(low)} to ${digits(high)})`];
+  return value < 1
+    ? [`${digits(1 / value)}× ${less}`, `${digits(1 / high)} to ${digits(1 / low)})`]
+    : [`${digits(value)}× ${more}`, `${digits(low)} to ${digits(high)})`];
+};
+
+// The geometric mean with Student's t interval over logarithms, as loaders/_stats.py computes it.
+const pairedRatio = (values, reference) => {
+  const logs = Object.keys(values)
+    .filter((round) => values[round] > 0 && reference[round] > 0)
+    .map((round) => Math.log(values[round] / reference[round]));
+  if (!logs.length) return null;
+  const mean = logs.reduce((sum, each) => sum + each, 0) / logs.length;
+  if (logs.length === 1) return [Math.exp(mean), null, null];
+  const variance = logs.reduce((sum, each) => sum + (each - mean) ** 2, 0) / (logs.length - 1);
+  const half = quantiles[Math.min(logs.length, quantiles.length + 1) - 2] * Math.sqrt(variance / logs.length);
+  return [Math.exp(mean), Math.exp(mean - half), Math.exp(mean + half)];
+};
+const memoryRatio = (values, reference) =>
+  [...Object.values(values), ...Object.values(reference)].some((each) => each < resolution)
+    ? null
+    : pairedRatio(values, reference);
+
+// Sorting: a button in each heading; what has no figure stays last.
+const keyOf = (cell) =>
+  cell.dataset.value !== undefined ? Number(cell.dataset.value) : cell.classList.contains("ratio") ? NaN : cell.textContent;
+const compare = (one, other) => (typeof one === "number" ? one - other : one.localeCompare(other));
+const isAbsent = (key) => Number.isNaN(key) || key === "" || key === NONE;
+const sort = (heading) => {
+  const table = heading.closest("table");
+  const column = heading.cellIndex;
+  const upward = heading.getAttribute("aria-sort") !== "ascending";
+  all("thead th", table).forEach((each) => each.removeAttribute("aria-sort"));
+  heading.setAttribute("aria-sort", upward ? "ascending" : "descending");
+  const rows = [...table.tBodies[0].rows].map((row) => [keyOf(row.cells[column]), row]);
+  const numeric = rows.some(([key]) => typeof key === "number");
+  const absent = (key) => isAbsent(key) || (numeric && typeof key !== "number");
+  rows.sort(([one], [other]) => absent(one) - absent(other) || (absent(one) ? 0 : compare(one, other) * (upward ? 1 : -1)));
+  table.tBodies[0].append(...rows.map(([, row]) => row));
+};
+for (const heading of all("table.sortable th[data-sorts]")) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.append(...heading.childNodes);
+  button.addEventListener("click", () => sort(heading));
+  heading.append(button);
+}
+
+// Filter and baseline: for all tables of a comparison.
+const show = (cell, [value, interval], ratio) => {
+  const small = document.createElement("span");
+  small.className = "interval";
+  small.textContent = interval;
+  cell.replaceChildren(value, small);
+  if (ratio) cell.dataset.value = ratio[0];
+  else delete cell.dataset.value;
+};
+const rebase = (section, baseline) => {
+  const rows = all("tr[data-strategy]", section);
+  const group = (row) => row.closest("table").dataset.group;
+  for (const row of rows) {
+    const base = rows.find((each) => each.dataset.strategy === baseline && group(each) === group(row));
+    const of = (each, name) => JSON.parse(each.dataset[name]);
+    const cells = { time: row.querySelector(".ratio"), memory: row.querySelector(".peak-ratio") };
+    if (base === row) {
+      for (const cell of Object.values(cells)) show(cell, ["baseline", ""], [1]);
+      continue;
+    }
+    const time = base ? pairedRatio(of(row, "times"), of(base, "times")) : null;
+    const memory = base ? memoryRatio(of(row, "peaks"), of(base, "peaks")) : null;
+    show(cells.time, times(time, "faster", "slower"), time);
+    show(cells.memory, times(memory, "leaner", "fatter"), memory);
+  }
+};
+for (const section of all("section.comparison")) {
+  const controls = section.querySelector(".controls");
+  const { filter, baseline } = controls.elements;
+  const rows = all("tr[data-strategy]", section);
+  controls.hidden = false;
+  controls.addEventListener("submit", (event) => event.preventDefault());
+  filter.addEventListener("input", () => {
+    const wanted = filter.value.trim().toLowerCase();
+    for (const row of rows) row.hidden = !row.dataset.words.toLowerCase().includes(wanted);
+    const shown = rows.filter((row) => !row.hidden).length;
+    controls.querySelector(".shown").textContent = wanted ? `${shown} of ${rows.length} rows shown` : "";
+  });
+  baseline.addEventListener("change", () => rebase(section, baseline.value));
+}
+
+// The chooser. A figure is [value, low, high]; low and high are null for a single sample.
+const ends = ([value, low, high]) => [low ?? value, high ?? value];
+const overlap = (one, other) => ends(one)[0] <= ends(other)[1] && ends(other)[0] <= ends(one)[1];
+const rated = (candidate, { have, step, batch, samples }) => {
+  const [rate, slowest, fastest] = candidate.rate;
+  const load = [batch / rate, fastest === null ? null : batch / fastest, slowest > 0 ? batch / slowest : null];
+  const more = candidate.slope ? Math.max(0, samples - candidate.delivered) : 0;
+  const needs = candidate.memory.map((each, end) =>
+    each === null ? null : Math.max(0, each) + more * Math.max(0, candidate.slope?.[end] ?? candidate.slope?.[0] ?? 0),
+  );
+  const [least, most] = ends(needs);
+  return {
+    ...candidate,
+    load,
+    needs,
+    fits: most <= have ? "yes" : least <= have ? "perhaps" : "no",
+    turns: load.map((each) => each === null ? null : each / (step + each)),
+    ahead: load.map((each) => each === null ? null : Math.max(0, each - step) / Math.max(each, step)),
+  };
+};
+const choose = (candidates, asked) => {
+  const all = candidates.map((each) => rated(each, asked));
+  const [first, second] = asked.matters === "time" ? ["load", "needs"] : ["needs", "load"];
+  all.sort((one, other) => one[first][0] - other[first][0]);
+  const fitting = all.filter((each) => each.fits === "yes" && each.ok && each.tier !== "as typed");
+  // What no interval tells apart from the best is as good; the other wish decides between them.
+  const alike = fitting.filter((each) => overlap(each[first], fitting[0][first]));
+  const winner = alike.reduce((best, each) => (best && best[second][0] <= each[second][0] ? best : each), null);
+  return { all, fitting, alike, winner };
+};
+const span = (figure, words) => {
+  const [low, high] = ends(figure).map(words);
+  return low === high ? low : `${words(figure[0])} (${low} to ${high})`;
+};
+const advise = (section) => {
+  const form = section.querySelector("form");
+  const advice = section.querySelector(".advice");
+  const snippet = section.querySelector(".snippet");
+  const table = section.querySelector("table.fitting tbody");
+  const { group, have, step, batch, samples, matters } = form.elements;
+  snippet.hidden = true;
+  table.replaceChildren();
+  if (!form.checkValidity()) {
+    advice.textContent = "Give memory and time as numbers from 0 on, and a batch and a number of samples from 1 on.";
+    return;
+  }
+  const rows = all("table.ranking", section.parentElement)
+    .filter((each) => each.dataset.group === group.value)
+    .flatMap((each) => all("tr[data-strategy]", each));
+  const candidates = rows
+    .map((row) => ({ row, name: row.dataset.strategy, tier: row.dataset.tier, ...JSON.parse(row.dataset.chosenBy) }))
+    .filter((each) => each.rate && each.memory);
+  const asked = {
+    have: have.value * 2 ** 30, step: step.value / 1e3, batch: Number(batch.value), samples: Number(samples.value),
+    matters: matters.value,
+  };
+  const { all: each, fitting, alike, winner } = choose(candidates, asked);
+  for (const one of each) {
+    const line = table.insertRow();
+    const name = document.createElement("th");
+    name.scope = "row";
+    name.textContent = one.tier === "identical" ? one.name : `${one.name} (${one.tier})`;
+    line.append(name);
+    const cells = [
+      one.ok ? one.fits : `${one.fits}, but a trial failed`, span(one.needs, amount), span(one.load, duration),
+      span(one.turns, share), span(one.ahead, share),
+    ];
+    for (const words of cells) line.insertCell().textContent = words;
+    line.className = one === winner ? "picked" : "";
+  }
+  const without = rows.length - candidates.length;
+  const unmeasured = without ? ` ${without} more have no figures.` : "";
+  if (!winner) {
+    advice.textContent = `None of ${each.length} strategies surely fits into ${have.value} GiB.${unmeasured}`;
+    return;
+  }
+  const others = alike.length > 1 ? ` It shows no difference in ${asked.matters} from ${alike.length - 1} more, and is best of them in ${asked.matters === "time" ? "memory" : "time"}.` : "";
+  advice.textContent =
+    `${fitting.length} of ${each.length} strategies surely fit. Take ${winner.name}: ${amount(ends(winner.needs)[1])} at the most, ` +
+    `and a step waits ${span(winner.turns, share)} of its time, ${span(winner.ahead, share)} with a prefetch.${others}${unmeasured}`;
+  const code = winner.row.querySelector("details pre code");
+  if (code) {
+    snippet.querySelector("h4").textContent = `The code of ${winner.name}`;
+    snippet.querySelector("code").textContent = code.textContent;
+    snippet.hidden = false;
+  }
+};
+for (const section of all("section.chooser")) {
+  const form = section.querySelector("form");
+  if (!form.elements.group.options.length) continue;
+  section.hidden = false;
+  form.addEventListener("submit", (event) => event.preventDefault());
+  form.addEventListener("input", () => advise(section));
+  const button = section.querySelector(".snippet button");
+  button.addEventListener("click", async () => {
+    const code = section.querySelector(".snippet code");
+    try {
+      await navigator.clipboard.writeText(code.textContent);
+      button.textContent = "Copied";
+    } catch {
+      getSelection().selectAllChildren(code); // where a page may not write to the clipboard, the reader can
+      button.textContent = "Selected: copy it with your keyboard";
+    }
+  });
+  advise(section);
+}
+
+// Which results: one set of selects over all that the page holds.
+const pick = document.getElementById("pick");
+if (pick) {
+  const sets = all("section.set");
+  const selects = all("select", pick);
+  for (const select of selects) {
+    const values = [...new Set(sets.map((each) => each.dataset[select.name]))];
+    select.append(...values.map((each) => new Option(each || "unknown", each)));
+    select.value = sets[0].dataset[select.name];
+  }
+  const update = () => {
+    const fitting = sets.filter((each) => selects.every((select) => each.dataset[select.name] === select.value));
+    for (const each of sets) each.hidden = !fitting.includes(each);
+    const titles = sets.map((each) => each.querySelector("h2").textContent);
+    document.getElementById("picked").textContent = fitting.length
+      ? `Shown is ${fitting.length} of ${sets.length} results.`
+      : `There is no such result. There are: ${titles.join("; ")}.`;
+  };
+  const reveal = () => {
+    // A link into a set that is not shown shows it.
+    const set = document.getElementById(decodeURIComponent(location.hash.slice(1)))?.closest("section.set");
+    if (!set?.hidden) return;
+    for (const select of selects) select.value = set.dataset[select.name];
+    update();
+    document.getElementById(decodeURIComponent(location.hash.slice(1))).scrollIntoView();
+  };
+  pick.hidden = false;
+  pick.addEventListener("input", update);
+  addEventListener("hashchange", reveal);
+  update();
+  reveal();
+}

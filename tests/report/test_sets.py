@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from loaders._report import sets
+from loaders._trial import log
+from loaders._trial.record import Environment, Record
+from tests.report.runs import run_of, write_log
+from tests.test_rows import record
+
+
+def test_the_newest_run_with_a_whole_round_is_shown(tmp_path: Path) -> None:
+    write_log(tmp_path, run_of("old", "2026-01-01T00:00:00+00:00"))
+    write_log(tmp_path, run_of("new", "2026-02-01T00:00:00+00:00"))
+    broken = run_of("broken off", "2026-03-01T00:00:00+00:00", rounds=1)[:1]
+    write_log(tmp_path, [msgspec.structs.replace(each, planned=2) for each in broken])
+    write_log(tmp_path, [record("numpy_to_list", 0, time=9.0, run="")])  # a single trial by hand
+    newest, replaced = (each.comparisons[0].run for each in sets.collect(tmp_path))
+    assert (newest, replaced) == ("new", "old")
+
+
+def test_an_interrupted_run_does_not_displace_a_whole_one(tmp_path: Path) -> None:
+    write_log(tmp_path, run_of("whole", "2026-01-01T00:00:00+00:00"))
+    part = [msgspec.structs.replace(each, planned=3) for each in run_of("part", "2026-02-01T00:00:00+00:00", rounds=1)]
+    write_log(tmp_path, part)
+    ((found,),) = [each.comparisons for each in sets.collect(tmp_path)]
+    assert found.run == "whole"
+
+
+def test_a_run_that_was_broken_off_stands_where_there_is_no_other(tmp_path: Path) -> None:
+    write_log(tmp_path, run_of("broken off", rounds=1)[:1])
+    ((found,),) = [each.comparisons for each in sets.collect(tmp_path)]
+    assert found.rounds == 1
+
+
+def test_machines_and_data_are_kept_apart(tmp_path: Path) -> None:
+    write_log(tmp_path, run_of("a"), machine="one")
+    write_log(tmp_path, run_of("b"), machine="two")
+    write_log(
+        tmp_path, [msgspec.structs.replace(each, data="own folder, 3 images, k") for each in run_of("c")], machine="two"
+    )
+    assert len({each.id for each in sets.collect(tmp_path)}) == 3
+
+
+def test_foreign_lines_and_questions_are_said_and_left_out(tmp_path: Path) -> None:
+    write_log(tmp_path, [*run_of("a"), record("x", 0, time=1.0, run="b", question="<b>unknown")])
+    path = tmp_path / "box" / "trials.jsonl"
+    path.write_bytes(path.read_bytes() + b'{"question": "sel')
+    said: list[str] = []
+    assert len(sets.collect(tmp_path, said.append)) == 1
+    assert any("cannot be read" in line for line in said)
+    assert any("a question that this version does not have" in line for line in said)
+
+
+def test_a_case_that_was_run_again_takes_the_place_of_the_older_one_alone(tmp_path: Path) -> None:
+    def run(name: str, started: str, images: list[str], time: float) -> list[Record]:
+        return [
+            record(strategy, 0, time=time, run=name, started=started, case={"images": each}, planned=2 * len(images))
+            for each in images
+            for strategy in ("numpy_to_numpy", "numpy_to_list")
+        ]
+
+    write_log(tmp_path, run("a", "2026-01-01T00:00:00+00:00", ["500", "2000"], 1.0))
+    write_log(tmp_path, run("b", "2026-01-02T00:00:00+00:00", ["2000"], 5.0))
+    (found,) = sets.collect(tmp_path)
+    times = {(row.case["images"], row.time.value) for row in found.comparisons[0].rows if row.time}
+    assert {(images, round(time)) for images, time in times} == {("500", 1), ("2000", 5)}
+
+
+def test_a_case_that_the_question_no_longer_has_gives_way_to_a_newer_run(tmp_path: Path) -> None:
+    def run(name: str, started: str, case: dict[str, str]) -> list[Record]:
+        names = ("numpy_to_numpy", "numpy_to_list")
+        return [record(each, 0, time=1.0, run=name, started=started, case=case, planned=2) for each in names]
+
+    write_log(tmp_path, run("a", "2026-01-01T00:00:00+00:00", {}))
+    (before,) = sets.collect(tmp_path)
+    assert [row.case for row in before.comparisons[0].rows] == [{}, {}]
+    write_log(tmp_path, run("b", "2026-01-02T00:00:00+00:00", {"images": "500"}))
+    after, _ = sets.collect(tmp_path)
+    assert [row.case for row in after.comparisons[0].rows] == [{"images": "500"}] * 2
+
+
+def test_python_and_tensorflow_are_kept_apart(tmp_path: Path) -> None:
+    write_log(tmp_path, run_of("a"), tensorflow="2.20.0")
+    write_log(tmp_path, run_of("b", "2026-02-01T00:00:00+00:00"), tensorflow="2.21.0")
+    newer, older = sets.collect(tmp_path)
+    assert (newer.origin.tensorflow, older.origin.tensorflow) == ("2.21.0", "2.20.0")
+    assert newer.title == "box, tiny, photographs, Python 3.11.7, TensorFlow 2.21.0"
+
+
+def test_a_trial_that_could_not_describe_its_surroundings_stays_with_its_run(tmp_path: Path) -> None:
+    write_log(tmp_path, run_of("a"), tensorflow="2.21.0")
+    ended = record("mixed_copy", 0, status="timed_out", message="after 1 s", run="a")
+    ended = msgspec.structs.replace(ended, environment=Environment(machine="box"))
+    log.append(tmp_path / "box" / log.NAME, ended)
+    (found,) = sets.collect(tmp_path)
+    assert "mixed_copy" in {row.strategy for row in found.comparisons[0].rows}
+
+
+def test_a_run_that_a_newer_one_replaced_can_be_picked_by_its_commit(tmp_path: Path) -> None:
+    write_log(tmp_path, run_of("old", "2026-01-01T00:00:00+00:00"), commit="a" * 40)
+    broken_off = msgspec.structs.replace(run_of("part", "2025-01-01T00:00:00+00:00")[0], planned=2)
+    write_log(tmp_path, [broken_off], commit="c" * 40)
+    write_log(tmp_path, run_of("new", "2026-02-01T00:00:00+00:00"), commit="b" * 40)
+    newest, replaced = sets.collect(tmp_path)
+    assert [each.comparisons[0].run for each in (newest, replaced)] == ["new", "old"]
+    assert (newest.commit, replaced.commit) == ("", "aaaaaaaa")
+    assert replaced.title.endswith("replaced runs at aaaaaaaa")
+    assert newest.id != replaced.id
+
+
+def test_a_set_says_what_it_lacks(tmp_path: Path) -> None:
+    write_log(tmp_path, run_of("a"))
+    (found,) = sets.collect(tmp_path)
+    assert "selection" not in found.lacks
+    assert "resize" in found.lacks
+
+
+def test_names_that_look_alike_in_an_anchor_have_anchors_of_their_own(tmp_path: Path) -> None:
+    for index, machine in enumerate(("a b", "a-b", "a\nb", "\u202e")):
+        write_log(tmp_path, run_of(str(index)), machine=machine)
+    ids = [each.id for each in sets.collect(tmp_path)]
+    assert len(set(ids)) == 4
+    assert not any(each.isspace() for anchor in ids for each in anchor)
