@@ -79,7 +79,8 @@ class Plan:
 
     def strategies_in(self, case: dict[str, str]) -> list[str]:
         """Return the strategies that have something to answer in a case."""
-        return [each for each in self.strategies if _registry.find_variant(self.question, each).runs_in(case)]
+        known = _registry.variants(self.question)
+        return [each for each in self.strategies if known[each].runs_in(case)]
 
     @property
     def trials_a_round(self) -> int:
@@ -185,11 +186,12 @@ def _run(
         say(f"continuing the run of {records[0].started}: {len(records)} trials are there")
     for record in records:
         done(record)
+    a_round = planned.trials_a_round
     for index, trial in planned.trials():
         if not _is_due(index, trial, records):
             continue
         begin(trial)
-        record = run_trial(trial, planned.corpus, run=name, round=index, planned=planned.trials_a_round)
+        record = run_trial(trial, planned.corpus, run=name, round=index, planned=a_round)
         log.append(path, record)
         records.append(record)
         done(record)
