@@ -235,8 +235,9 @@ def compare(
 
     found: list[Comparison] = []
     bad = False
-    for name in names:
-        planned = _compare.plan(
+    # All before the first trial: an error in the last question's must not come after hours.
+    plans = [
+        _compare.plan(
             name,
             corpus,
             rounds=rounds,
@@ -248,7 +249,10 @@ def compare(
             quick=quick,
             only=_values(_registry.find_question(name), given),
         )
-        with _terminal.progress(name, planned.trials_a_round * planned.rounds) as bar:
+        for name in names
+    ]
+    for planned in plans:
+        with _terminal.progress(planned.question, planned.trials_a_round * planned.rounds) as bar:
             records = _compare.run(planned, done=bar.done, begin=bar.begin, say=_say)
         result = _rows.comparison(records)
         bad = bad or any(record.status not in ("ok", "skipped") for record in records)

@@ -7,7 +7,7 @@ import hashlib
 import platform
 import random
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,6 +16,7 @@ import psutil
 
 from loaders import _registry
 from loaders._corpus import SIZES, Corpus
+from loaders._errors import InputError
 from loaders._trial import Record, Trial, log, machine, run_trial
 
 SEED = 1
@@ -129,12 +130,17 @@ def plan(
 
     With ``only``, the cases that have these values of axes are run. A quick one runs those strategies only that carry
     the question's finding, and those of ``outside`` files.
+
+    Raises
+    ------
+    InputError
+        Where no strategy runs in any of the cases.
     """
     size = SIZES[corpus.manifest.size]
     asked = _registry.find_question(question)
     every = bool(only) or (size.all_cases if all_cases is None else all_cases)
     wanted = (only or {}).items()
-    return Plan(
+    planned = Plan(
         question=question,
         strategies=tuple(
             name
@@ -149,6 +155,18 @@ def plan(
         outside=outside,
         epochs=epochs or (asked.epochs if size.all_cases else asked.quick_epochs),
     )
+    if not planned.trials_a_round:
+        possible = "; ".join(_spelled(case) for case in asked.cases if planned.strategies_in(case))
+        raise InputError(
+            f"no strategy of {question} runs with {_spelled(only or asked.default_case)}; "
+            f"these values go together: {possible}"
+        )
+    return planned
+
+
+def _spelled(case: Mapping[str, str]) -> str:
+    """Write a case, or a part of one, as the command line takes it."""
+    return " ".join(f"{axis}={value}" for axis, value in case.items())
 
 
 def default_memory_limit() -> int:

@@ -8,9 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from loaders import _compare
+from loaders import _compare, _registry
 from loaders._compare import GIVE_UP_AFTER, Plan
 from loaders._corpus import Corpus
+from loaders._errors import InputError
 from loaders._trial import Record, Trial, log
 from tests.trial.test_log import RECORD
 
@@ -169,3 +170,12 @@ def test_some_cases_may_be_run_alone(corpus: Corpus) -> None:
     assert planned.cases == ({"scale": "2.0"},)
     augmented = _compare.plan("batching", corpus, only={"augment": "on"})
     assert augmented.cases == ({"data": "x4", "augment": "on"},)
+
+
+def test_a_plan_without_a_trial_is_a_clear_error(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match=r"no strategy of batching runs with augment=on data=x1; these .* data=x4 aug"):
+        _compare.plan("batching", corpus, only={"augment": "on", "data": "x1"})
+    only_tensors = {"interleave_arena_1": _registry.find_variant("read_order", "interleave_arena_1")}
+    monkeypatch.setattr(_registry, "variants", lambda _: only_tensors)
+    with pytest.raises(InputError, match=r"read_order runs with record=jpeg; these values go together: record=tensor$"):
+        _compare.plan("read_order", corpus)

@@ -108,6 +108,12 @@ class TestTrial:
         (["trial", "selection", "numpy_to_list", "--memory-limit", "lots"], "write 2GiB or 512MiB"),
         (["trial", "selection", "numpy_to_list", "--size", "huge"], "'tiny', 'small', 'full'"),
         (["trial", "selection"], "Missing argument"),
+        (
+            ["compare", "batching", "--case", "augment=on", "--case", "data=x1", "--size", "tiny"],
+            "no strategy of batching runs with augment=on data=x1; these values go together: "
+            "data=x16 augment=off; data=x1 augment=off; data=x4 augment=off; data=x4 augment=on",
+        ),
+        (["compare", "selection", "resize", "--case", "images=500", "--size", "tiny"], "resize has scale="),
         (["report"], "no finished comparison"),
         (["readme"], "no full results"),
         (["frobnicate"], "No such command"),
