@@ -298,22 +298,21 @@ def readme(*, check: bool) -> None:
 
 def _values(question: _registry.Question, given: Sequence[str]) -> dict[str, str]:
     """Return the values that were given, by axis."""
-    chosen = _case(question, given)
-    return {item.partition("=")[0]: chosen[item.partition("=")[0]] for item in given}
-
-
-def _case(question: _registry.Question, given: Sequence[str]) -> dict[str, str]:
-    """Return the default case with what was given put in."""
-    case = question.default_case
+    chosen = {}
     for item in given:
         axis, separator, value = item.partition("=")
-        if axis not in case or not separator:
+        if axis not in question.axes or not separator:
             axes = ", ".join(f"{name}={'|'.join(values)}" for name, values in question.axes.items())
             raise InputError(f"--case {item}: write AXIS=VALUE; {question.name} has {axes or 'no axes'}")
         if value not in question.axes[axis]:
             raise InputError(f"--case {item}: {axis} is one of {', '.join(question.axes[axis])}")
-        case[axis] = value
-    return case
+        chosen[axis] = value
+    return chosen
+
+
+def _case(question: _registry.Question, given: Sequence[str]) -> dict[str, str]:
+    """Return the default case with what was given put in."""
+    return {**question.default_case, **_values(question, given)}
 
 
 def _open(size: str, data: str | None, *, strict: bool) -> Corpus:
