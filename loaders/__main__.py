@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import traceback
@@ -37,7 +38,10 @@ def _bytes(value: str) -> int:
 
 
 class Group(click.Group):
-    """Turns what the user can mend into one message and exit code 2, Ctrl-C into 130, and a fault of ours into 70."""
+    """Turns what the user can mend into one message and exit code 2, Ctrl-C into 130, and a fault of ours into 70.
+
+    A reader that has had enough (``| head``) ends it quietly, with the 141 of what a shell shows for SIGPIPE.
+    """
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
@@ -49,6 +53,11 @@ class Group(click.Group):
         except KeyboardInterrupt:
             click.echo("interrupted; every finished trial is kept, and the same command continues", err=True)
             ctx.exit(130)
+        except BrokenPipeError:
+            # What is still in the buffer must not fail again when the interpreter ends.
+            # https://docs.python.org/3/library/signal.html#note-on-sigpipe
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(141)
         except (click.ClickException, click.exceptions.Exit):
             raise
         except Exception:  # noqa: BLE001 - it must not look like exit code 1, "a strategy went wrong"

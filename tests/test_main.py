@@ -127,6 +127,24 @@ def test_bad_usage_is_one_message_and_exit_code_2(command: Command, arguments: l
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGPIPE to be like")
+@pytest.mark.parametrize("arguments", [["list"], ["list", "--json"]])
+def test_a_reader_that_has_gone_ends_it_quietly(arguments: list[str]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "wb") as stdout:  # noqa: PTH123 - a pipe has no path
+        done = subprocess.run(
+            [sys.executable, "-m", "loaders", *arguments],
+            cwd=ROOT,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (141, "")
+
+
 def test_a_cache_that_cannot_be_written_is_exit_code_2(command: Command, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     done = command("trial", "selection", "mixed_copy", "--size", "tiny", LOADERS_CACHE=str(tmp_path / "file"))
