@@ -84,7 +84,7 @@ def _prepare(corpus: Corpus, case: Case, seed: int) -> Records:  # noqa: ARG001 
 def _payload(inputs: Records, index: int) -> bytes:
     """Read one record from its place in its file."""
     number, offset, length = inputs.places[index]
-    with open(inputs.files[number], "rb") as file:  # noqa: PTH123 - in a hot path
+    with open(inputs.shards[number].path, "rb") as file:  # noqa: PTH123 - in a hot path
         file.seek(offset)
         return file.read(length)
 
@@ -190,6 +190,20 @@ def _interleaved(files: Sequence[str], seed: int, **options: Any) -> Any:
     return listed.interleave(tf.data.TFRecordDataset, cycle_length=len(files), block_length=1, **options)
 
 
+def _sources(job: Job[Records]) -> tuple[list[str], list[str]]:
+    """Return the files of the two sources that are mixed: all shards but the last, and the last."""
+    files = job.inputs.files
+    return files[:-1], files[-1:]
+
+
+def _two_parallel(job: Job[Records]) -> list[Any]:
+    return [_parallel(part) for part in _sources(job)]
+
+
+def _two_interleaved(job: Job[Records]) -> list[Any]:
+    return [_interleaved(part, job.seed, num_parallel_calls=min(4, len(part))) for part in _sources(job)]
+
+
 def _mixed(sources: Sequence[Any], job: Job[Records]) -> Any:
     import tensorflow as tf
 
@@ -276,8 +290,7 @@ def interleave_autotune(job: Job[Records]) -> Iterable[Batch]:
 @variant
 def mixed_parallel_reads(job: Job[Records]) -> Iterable[Batch]:
     """Two sources of parallel reads under ``sample_from_datasets``, one parsing function after mixing."""
-    files = job.inputs.files
-    return _batches(_mixed([_parallel(files[:-1]), _parallel(files[-1:])], job), job)
+    return _batches(_mixed(_two_parallel(job), job), job)
 
 
 @variant
@@ -289,8 +302,7 @@ def mixed_interleave(job: Job[Records]) -> Iterable[Batch]:
 @variant(only=TENSORS)
 def mixed_parallel_reads_no_prefetch(job: Job[Records]) -> Iterable[Batch]:
     """Elimination experiment: mixed parallel reads without prefetch."""
-    files = job.inputs.files
-    return _batches(_mixed([_parallel(files[:-1]), _parallel(files[-1:])], job), job, prefetch=False)
+    return _batches(_mixed(_two_parallel(job), job), job, prefetch=False)
 
 
 @variant(only=TENSORS)
@@ -302,20 +314,13 @@ def mixed_interleave_no_prefetch(job: Job[Records]) -> Iterable[Batch]:
 @variant(only=TENSORS)
 def mixed_parallel_reads_map_apart(job: Job[Records]) -> Iterable[Batch]:
     """Elimination experiment: each source of the mixed parallel reads has a parsing function of its own."""
-    files = job.inputs.files
-    sources = [_parallel(part).map(_parser(job)) for part in (files[:-1], files[-1:])]
-    return _batches(_mixed(sources, job), job, parsed=True)
+    return _batches(_mixed([each.map(_parser(job)) for each in _two_parallel(job)], job), job, parsed=True)
 
 
 @variant(only=TENSORS)
 def mixed_interleave_map_apart(job: Job[Records]) -> Iterable[Batch]:
     """Elimination experiment: each source of the mixed interleave has a parsing function of its own."""
     return _batches(_mixed([each.map(_parser(job)) for each in _two_interleaved(job)], job), job, parsed=True)
-
-
-def _two_interleaved(job: Job[Records]) -> list[Any]:
-    files = job.inputs.files
-    return [_interleaved(part, job.seed, num_parallel_calls=min(4, len(part))) for part in (files[:-1], files[-1:])]
 
 
 @variant(matches="interleave", variables={"MALLOC_ARENA_MAX": "1"}, only=TENSORS)
