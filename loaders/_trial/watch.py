@@ -46,18 +46,15 @@ def run_trial(trial: Trial, corpus: Corpus, *, run: str = "", round: int = 0, pl
     deadline, beyond the memory limit, and when this function is interrupted.
     """
     started, clock = datetime.now(UTC), time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="loaders-trial-", ignore_cleanup_errors=True) as scratch:
-        report, errors = Path(scratch, "report.jsonl"), Path(scratch, "stderr")
-        ended, seen, code, stderr = None, _Seen(), 0, ""
-        if not trial.skip:
+    outcome, seen = Outcome("skipped", trial.skip), _Seen()
+    progress: Progress | None = None
+    if not trial.skip:
+        with tempfile.TemporaryDirectory(prefix="loaders-trial-", ignore_cleanup_errors=True) as scratch:
+            report, errors = Path(scratch, "report.jsonl"), Path(scratch, "stderr")
             ended, seen, code = _watch(trial, Path(scratch), report, errors)
-            stderr = _tail(errors)
-        progress, outcome = _read(report)
+            progress, said = _read(report)
+            outcome = said or ended or Outcome("failed", _crash(code, _tail(errors)))
     baseline = progress.baseline if progress else 0
-    if trial.skip:
-        outcome = Outcome("skipped", trial.skip)
-    elif outcome is None:
-        outcome = ended or Outcome("failed", _crash(code, stderr))
     metrics = outcome.metrics
     tree = max(0, seen.tree - progress.baseline_pss) if progress else 0
     above = max(0, seen.peak - baseline, tree)
