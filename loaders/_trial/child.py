@@ -26,7 +26,7 @@ import msgspec
 
 from loaders import _registry
 from loaders._contract import samples
-from loaders._corpus import damage, load_corpus
+from loaders._corpus import Corpus, damage, load_corpus
 from loaders._errors import InputError, WrongOutputError
 from loaders._trial import machine, memory, pagecache, timing
 from loaders._trial.drain import Tracer, cpu_time, drain
@@ -79,8 +79,7 @@ def run(trial: Trial, tell: Callable[[Progress | Measured], None]) -> Outcome:
     malloc, peak = memory.Malloc(), memory.peak_instrument()
     warm_up(malloc, peak)
     passes, epochs = (trial.epochs, 1) if question.repeats else (1, trial.epochs)
-    prepared = question.prepare(corpus, trial.case, trial.seed)
-    job = _registry.Job(corpus, prepared, trial.case, trial.seed, epochs=passes)
+    job = job_of(trial, question, corpus, epochs=passes)
     files = question.reads(job, variant) if question.reads else ()
     if state := trial.case.get("page_cache"):
         pagecache.bring(files, state)
@@ -132,10 +131,9 @@ def run(trial: Trial, tell: Callable[[Progress | Measured], None]) -> Outcome:
         if sum(each.samples) != delivered:
             raise WrongOutputError(f"delivered {delivered} samples in epoch 1 and {sum(each.samples)} in epoch {epoch}")
     # From inputs made afresh: a strategy may have overwritten those that it was given.
-    prepared = question.prepare(corpus, trial.case, trial.seed)
     directory = job.directory if variant.convert else Path("again")  # a cache must be filled anew
+    fresh = job_of(trial, question, corpus, directory=directory)
     directory.mkdir(exist_ok=True)
-    fresh = _registry.Job(corpus, prepared, trial.case, trial.seed, directory=directory)
     sizes: list[int] = []
     again = product if question.keeps_output else _again(variant, fresh, delivered, passes, sizes)
     quality = question.check(fresh, variant, again)
@@ -182,6 +180,11 @@ def run(trial: Trial, tell: Callable[[Progress | Measured], None]) -> Outcome:
     )
 
 
+def job_of(trial: Trial, question: _registry.Question, corpus: Corpus, **more: Any) -> _registry.Job[Any]:
+    """Prepare what the trial's strategy works on; ``more`` are further attributes of ``Job``."""
+    return _registry.Job(corpus, question.prepare(corpus, trial.case, trial.seed), trial.case, trial.seed, **more)
+
+
 def _drawn_steps(count: int) -> list[int]:
     """Choose the steps of an order that is drawn: at random, because a fixed stride would beat with its cycles."""
     return sorted(random.Random(0).sample(range(count), min(count, WALK_POINTS)))  # noqa: S311
@@ -210,8 +213,7 @@ def _damage(trial: Trial) -> list[str]:
     with contextlib.suppress(Exception):  # whatever else is wrong has been said
         question = _registry.find_question(trial.question)
         if question.shards:
-            corpus = load_corpus(Path(trial.corpus))
-            job = _registry.Job(corpus, question.prepare(corpus, trial.case, trial.seed), trial.case, trial.seed)
+            job = job_of(trial, question, load_corpus(Path(trial.corpus)))
             return list(damage(question.shards(job)))
     return []
 

@@ -16,7 +16,7 @@ import msgspec
 from loaders import _registry
 from loaders._corpus import load_corpus
 from loaders._trial import memory, timing
-from loaders._trial.child import import_ahead, in_words, warm_up
+from loaders._trial.child import import_ahead, in_words, job_of, warm_up
 from loaders._trial.drain import drain
 from loaders._trial.record import Converted, Trial
 
@@ -31,7 +31,7 @@ def convert(trial: Trial) -> Converted:
     import_ahead(function)
     malloc, peak = memory.Malloc(), memory.peak_instrument()
     warm_up(malloc, peak)
-    job = _registry.Job(corpus, question.prepare(corpus, trial.case, trial.seed), trial.case, trial.seed)
+    job = job_of(trial, question, corpus)
     job.directory.mkdir()
     gc.collect()
     malloc.trim()
