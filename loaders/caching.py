@@ -43,8 +43,7 @@ class Files:
 
 def _prepare(corpus: Corpus, case: Case, seed: int) -> Files:  # noqa: ARG001 - every round reads the same files
     paths, labels = corpus.image_paths, corpus.image_labels
-    count = min(IMAGES, len(paths))
-    chosen = [index * len(paths) // count for index in range(count)]
+    chosen = corpus.evenly(IMAGES)
     return Files([paths[index] for index in chosen], [labels[index] for index in chosen])
 
 

@@ -85,8 +85,7 @@ class Work:
 
 def _prepare(corpus: Corpus, case: Case, seed: int) -> Work:  # noqa: ARG001 - every round does the same work
     paths = corpus.image_paths
-    count = min(IMAGES, len(paths))
-    return Work(case["work"], [paths[index * len(paths) // count] for index in range(count)])
+    return Work(case["work"], [paths[index] for index in corpus.evenly(IMAGES)])
 
 
 def _check(job: Job[Work], variant: Variant, batches: Iterable[Batch]) -> Quality:

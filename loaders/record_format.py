@@ -61,8 +61,7 @@ def _prepare(corpus: Corpus, case: Case, seed: int) -> Annotated:  # noqa: ARG00
     import numpy as np
 
     paths, labels = corpus.image_paths, corpus.image_labels
-    count = min(RECORDS, len(paths))
-    chosen = [index * len(paths) // count for index in range(count)]
+    chosen = corpus.evenly(RECORDS)
     corners = [np.random.default_rng(index).random((1 + index % 8, 2, 2), np.float32) for index in chosen]
     return Annotated(
         paths=[paths[index] for index in chosen],

@@ -13,6 +13,7 @@ import pytest
 from PIL import Image
 
 from loaders._corpus import Corpus, cache_root, open_corpus
+from loaders._corpus._manifest import spread
 from loaders._errors import InputError
 
 
@@ -182,6 +183,14 @@ def test_a_large_folder_is_thinned_evenly(tmp_path: Path) -> None:
     found = open_corpus("tiny", tmp_path)
     assert len(found.image_paths) == 48
     assert found.image_labels.count(0) == found.image_labels.count(1) == 24
+
+
+@pytest.mark.parametrize(
+    ("count", "most", "places"),
+    [(10, 4, [0, 2, 5, 7]), (3, 2, [0, 1]), (3, 3, [0, 1, 2]), (3, 9, [0, 1, 2]), (0, 9, [])],
+)
+def test_places_are_spread_evenly(count: int, most: int, places: list[int]) -> None:
+    assert spread(count, most) == places
 
 
 @pytest.mark.parametrize("kind", ["missing", "file", "empty", "texts", "all bad"])

@@ -90,6 +90,12 @@ class Manifest(msgspec.Struct, frozen=True):
     digests: dict[str, str]
 
 
+def spread(count: int, most: int) -> list[int]:
+    """Return at most ``most`` places of ``count``, evenly spread: what is sorted by label keeps each label's share."""
+    few = min(count, most)
+    return [index * count // few for index in range(few)]
+
+
 @dataclass(frozen=True)
 class Corpus:
     """The data that every strategy works on. All arrays are RGB."""
@@ -111,6 +117,10 @@ class Corpus:
     def image_labels(self) -> list[int]:
         """The label of each of ``image_paths``."""
         return [image.label for image in self.manifest.images]
+
+    def evenly(self, most: int) -> list[int]:
+        """Return the places of at most ``most`` images, evenly spread so that every label keeps its share."""
+        return spread(len(self.manifest.images), most)
 
     @property
     def shard_paths(self) -> list[str]:

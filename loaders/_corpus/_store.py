@@ -18,7 +18,7 @@ import msgspec
 import platformdirs
 
 from loaders._corpus import _sources
-from loaders._corpus._manifest import SIZES, Corpus, Image, LeftOut, Manifest, Shard
+from loaders._corpus._manifest import SIZES, Corpus, Image, LeftOut, Manifest, Shard, spread
 from loaders._errors import InputError
 
 if TYPE_CHECKING:
@@ -77,7 +77,10 @@ def open_corpus(
     InputError
         For a folder without readable images, or a cache directory that cannot be written.
     """
-    found = _chosen(_sources.find(Path(data)), SIZES[size].images) if data else []
+    found: list[_sources.Found] = []
+    if data:
+        every = _sources.find(Path(data))
+        found = [every[index] for index in spread(len(every), SIZES[size].images)]
     key = _key(size, found)
     root = cache_root() / f"{'own' if data else 'photographs'}-{size}-{key}"
     corpus = _verified(root, say)
@@ -95,13 +98,6 @@ def open_corpus(
             raise InputError(f"{files} (--strict), the first: {first.path}: {first.reason}")
         say(f"{files} and were left out (--strict makes this an error)")
     return corpus
-
-
-def _chosen(found: list[_sources.Found], count: int) -> list[_sources.Found]:
-    """Take at most ``count`` files, spread evenly so that every label keeps its share."""
-    if len(found) <= count:
-        return found
-    return [found[index * len(found) // count] for index in range(count)]
 
 
 def _key(size: str, found: list[_sources.Found]) -> str:
