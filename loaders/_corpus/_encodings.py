@@ -13,13 +13,13 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from loaders._corpus._manifest import Corpus, Shard
 from loaders._corpus._sources import IMAGE_HEIGHT, IMAGE_WIDTH
-from loaders._corpus._store import BUILDING, load_corpus, silent_stderr, write_shards
+from loaders._corpus._store import BUILDING, labelled_record, load_corpus, silent_stderr, write_shards
 from loaders._errors import InputError
 
 if TYPE_CHECKING:
@@ -65,16 +65,11 @@ def _records(corpus: Corpus, encoding: str) -> Iterator[bytes]:
 
     if encoding == "int64":
         for number in range(INTEGERS):
-            yield _example({"index": tf.train.Feature(int64_list=tf.train.Int64List(value=[number]))})
+            index = tf.train.Feature(int64_list=tf.train.Int64List(value=[number]))
+            yield tf.train.Example(features=tf.train.Features(feature={"index": index})).SerializeToString()
         return
     for path, label in zip(corpus.image_paths, corpus.image_labels, strict=True):
-        serialised = tf.io.serialize_tensor(decoded(path)).numpy()
-        yield _example(
-            {
-                "image": tf.train.Feature(bytes_list=tf.train.BytesList(value=[serialised])),
-                "label": tf.train.Feature(int64_list=tf.train.Int64List(value=[label])),
-            }
-        )
+        yield labelled_record(tf.io.serialize_tensor(decoded(path)).numpy(), label)
 
 
 def decoded(path: str) -> tf.Tensor:
@@ -87,12 +82,6 @@ def decoded(path: str) -> tf.Tensor:
         size = (max(1, round(picture.shape[0] / scale)), max(1, round(picture.shape[1] / scale)))
         picture = tf.cast(tf.round(tf.image.resize(picture, size, antialias=True)), tf.uint8)
     return picture
-
-
-def _example(features: dict[str, Any]) -> bytes:
-    import tensorflow as tf
-
-    return bytes(tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString())
 
 
 def main() -> None:

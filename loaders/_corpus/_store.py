@@ -207,13 +207,18 @@ def _write(root: Path, key: str, size: str, pictures: Iterable[_sources.Picture 
 
 def _jpeg_records(root: Path, images: list[Image]) -> Iterator[bytes]:
     """Yield each image, as the JPEG that it is, and its label."""
+    for image in images:
+        yield labelled_record((root / image.path).read_bytes(), image.label)
+
+
+def labelled_record(image: bytes, label: int) -> bytes:
+    """Return a ``tf.train.Example`` of an image, in whatever encoding, and its label, serialised."""
     import tensorflow as tf
 
-    for image in images:
-        jpeg = tf.train.Feature(bytes_list=tf.train.BytesList(value=[(root / image.path).read_bytes()]))
-        label = tf.train.Feature(int64_list=tf.train.Int64List(value=[image.label]))
-        features = tf.train.Features(feature={"image": jpeg, "label": label})
-        yield tf.train.Example(features=features).SerializeToString()
+    encoded = tf.train.Feature(bytes_list=tf.train.BytesList(value=[image]))
+    index = tf.train.Feature(int64_list=tf.train.Int64List(value=[label]))
+    features = tf.train.Features(feature={"image": encoded, "label": index})
+    return bytes(tf.train.Example(features=features).SerializeToString())
 
 
 def write_shards(root: Path, name: str, records: Iterator[bytes], count: int) -> list[Shard]:
