@@ -184,23 +184,23 @@ def _py_function(job: Job[Work]) -> Callable[[Any], Any]:
     """Return what ``map`` is given: the body in a ``py_function``, which gets eager tensors."""
     import tensorflow as tf
 
-    body, work = _body(job), job.inputs
-
-    def mapped(number: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        value = tf.py_function(lambda each: body(int(each)), [number], work.dtype)
-        return tf.ensure_shape(value, work.shape), number[tf.newaxis]
-
-    return mapped
+    return _wrapped(job, tf.py_function)
 
 
 def _numpy_function(job: Job[Work]) -> Callable[[Any], Any]:
     """Return what ``map`` is given: the body in a ``numpy_function``, which gets arrays."""
     import tensorflow as tf
 
+    return _wrapped(job, tf.numpy_function)
+
+
+def _wrapped(job: Job[Work], wrapper: Callable[..., tf.Tensor]) -> Callable[[Any], Any]:
+    import tensorflow as tf
+
     body, work = _body(job), job.inputs
 
     def mapped(number: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        value = tf.numpy_function(lambda each: body(int(each)), [number], work.dtype)
+        value = wrapper(lambda each: body(int(each)), [number], work.dtype)
         return tf.ensure_shape(value, work.shape), number[tf.newaxis]
 
     return mapped
