@@ -234,7 +234,7 @@ def _pooled(job: Job[Files], ahead: int) -> Iterator[Batch]:
             yield images, data.labels[part.start : part.stop]
 
 
-def _pydataset(job: Job[Files], **options: Any) -> Iterable[Batch]:
+def _pydataset(job: Job[Files], workers: int, *, use_multiprocessing: bool = False) -> Iterable[Batch]:
     """Return what Keras's own adapter for ``fit`` makes of a ``PyDataset``: by hand it would use no workers."""
     import keras
     from keras.src.trainers.data_adapters.py_dataset_adapter import PyDatasetAdapter
@@ -248,7 +248,8 @@ def _pydataset(job: Job[Files], **options: Any) -> Iterable[Batch]:
         def __getitem__(self, index: int) -> tuple[Any, Any]:
             return _batch(data, parts[index])
 
-    adapter = PyDatasetAdapter(Batches(**options), shuffle=False)
+    dataset = Batches(workers=workers, use_multiprocessing=use_multiprocessing, max_queue_size=10)
+    adapter = PyDatasetAdapter(dataset, shuffle=False)
 
     def batches() -> Iterator[Batch]:
         adapter.on_epoch_begin()
@@ -261,25 +262,25 @@ def _pydataset(job: Job[Files], **options: Any) -> Iterable[Batch]:
 @variant
 def keras_pydataset_1(job: Job[Files]) -> Iterable[Batch]:
     """Keras ``PyDataset`` through its adapter, one worker thread, ``max_queue_size=10``."""
-    return _pydataset(job, workers=1, use_multiprocessing=False, max_queue_size=10)
+    return _pydataset(job, workers=1)
 
 
 @variant
 def keras_pydataset_2(job: Job[Files]) -> Iterable[Batch]:
     """Keras ``PyDataset``, two worker threads."""
-    return _pydataset(job, workers=2, use_multiprocessing=False, max_queue_size=10)
+    return _pydataset(job, workers=2)
 
 
 @variant
 def keras_pydataset_4(job: Job[Files]) -> Iterable[Batch]:
     """Keras ``PyDataset``, four worker threads."""
-    return _pydataset(job, workers=4, use_multiprocessing=False, max_queue_size=10)
+    return _pydataset(job, workers=4)
 
 
 @variant
 def keras_pydataset_processes(job: Job[Files]) -> Iterable[Batch]:
     """Keras ``PyDataset``, four worker processes; their memory is in that of the process tree."""
-    return _pydataset(job, workers=4, use_multiprocessing=True, max_queue_size=10)
+    return _pydataset(job, workers=4, use_multiprocessing=True)
 
 
 @variant
