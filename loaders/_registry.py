@@ -138,19 +138,19 @@ class Question:
         The strategies that a quick comparison runs; all of them where none is named.
     epochs
         How many epochs a trial takes for published numbers.
+    quick_epochs
+        The same for all other numbers.
     repeats
         A strategy delivers ``Job.epochs`` epochs in one pass, as a pipeline with ``repeat`` does, and fills its buffers
         once. Otherwise it is drained anew for each epoch.
-    quick_epochs
-        The same for all other numbers.
     slices
         The cases that comparisons run, where not every combination of the axes' values answers something.
     sweeps
         What the strategies of a series differ in: the title of a chart's axis.
-    ceiling
-        The strategy that no other can beat by more than noise; the page shows what the best other one keeps of it.
     size_axis
         The axis whose values are amounts of the same data, so that memory can be held against it.
+    ceiling
+        The strategy that no other can beat by more than noise; the page shows what the best other one keeps of it.
     step_time
         Returns the seconds that the consumer takes for each batch, as a training step would.
     ranked_by
