@@ -5,11 +5,15 @@ BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 SETUP := $(VENV)/.made
 LOADERS := $(BIN)/python -m loaders
 
+SITE := .asv/html
+export BASE ?= origin/main
+export BENCH ?=
+
 .DEFAULT_GOAL := help
-.PHONY: help setup bench test lint format report readme publish check clean
+.PHONY: help setup bench full test lint format check touched compare-with report pages readme clean
 
 help: ## Show this list
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{ printf "  make %-10s %s\n", $$1, $$2 }'
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{ printf "  make %-13s %s\n", $$1, $$2 }'
 
 setup: $(SETUP) ## Make .venv with everything in it
 
@@ -24,6 +28,17 @@ bench: setup ## Compare all strategies on photographs, a quick look; shows where
 	@# Exit code 1 says that a strategy went wrong, which the page shows; anything else stops here.
 	$(LOADERS) compare --quick || [ $$? -eq 1 ]
 	$(LOADERS) report
+
+full: setup ## Run the full suite under asv, hours; interrupted, the same command continues
+	@# One question at a time, as asv saves when it ends. Exit code 2 says that a benchmark failed, which the page shows.
+	@set -e; \
+	machine=$$($(BIN)/python -c 'from loaders._trial.machine import machine_name; print(machine_name())'); \
+	grep -qs "\"$$machine\"" ~/.asv-machine.json || $(BIN)/asv machine --machine "$$machine" --yes; \
+	commit=$$(git log -1 --first-parent --format=%H -- loaders benchmarks pyproject.toml); \
+	for file in benchmarks/[a-z]*.py; do \
+		LOADERS_SIZE=full $(BIN)/asv run --machine "$$machine" --skip-existing \
+			--bench "^$$(basename "$$file" .py)\." "$$commit^!" || [ $$? -eq 2 ]; \
+	done
 
 test: setup ## Run the tests
 	$(BIN)/python -m pytest
@@ -40,11 +55,21 @@ format: setup ## Mend style
 check: setup ## Let asv check the benchmarks in an environment that it manages
 	$(BIN)/asv check
 
+touched: ## List the questions that differ between BASE (origin/main) and HEAD
+	@$(PYTHON) .ci/compare.py touched "$$BASE"
+
+compare-with: setup ## Measure HEAD against BASE (BENCH='^selection'): what changed, what is noise
+	$(BIN)/python .ci/compare.py measure "$$BASE" "$$BENCH"
+
 report: setup ## Write the comparison page from the trial logs
 	$(LOADERS) report
 
-publish: setup ## Write asv's site with the comparison page in it
+pages: setup ## Write asv's site with the comparison page in it, as it is deployed
 	$(BIN)/asv publish
+	@for file in index.html comparison.html comparison.csv trial.schema.json; do \
+		test -s "$(SITE)/$$file" || { echo "$(SITE)/$$file is missing or empty" >&2; exit 1; }; \
+	done
+	@echo "open $(CURDIR)/$(SITE)/comparison.html, or all of it: $(BIN)/asv preview"
 
 readme: setup ## Renew the README's table and picture from the published results
 	$(LOADERS) readme
