@@ -12,11 +12,16 @@ from tests.test_rows import record
 
 
 def write_log(
-    root: Path, records: list[Record], machine: str = "box", *, tensorflow: str = "", commit: str = ""
+    root: Path, records: list[Record], machine: str = "box", *, tensorflow: str = "2.21", commit: str = ""
 ) -> None:
-    packages = {"numpy": "9.9", **({"tensorflow": tensorflow} if tensorflow else {})}
     environment = Environment(
-        machine=machine, cpu="A CPU", cores=2, memory=2**34, python="3.11.7", packages=packages, commit=commit
+        machine=machine,
+        cpu="A CPU",
+        cores=2,
+        memory=2**34,
+        python="3.11.7",
+        packages={"numpy": "9.9", "tensorflow": tensorflow},
+        commit=commit,
     )
     for each in records:
         log.append(root / "box" / "trials.jsonl", msgspec.structs.replace(each, environment=environment))

@@ -15,10 +15,9 @@ from tests.report.runs import run_of, write_log
 from tests.report.test_page import Parsed
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    """A repository with this suite's configuration and results of one machine."""
-    root = tmp_path / "project"
+def make_project(parent: Path) -> Path:
+    """Make a repository with this suite's configuration, asv's list of benchmarks, and no results."""
+    root = parent / "project"
     root.mkdir()
     shutil.copy(ROOT / "asv.conf.json", root)
     (root / "pyproject.toml").write_text("[build-system]\nrequires = []\n")
@@ -28,18 +27,25 @@ def project(tmp_path: Path) -> Path:
     results = root / "results"
     results.mkdir()
     shutil.copy(ROOT / "results" / "benchmarks.json", results)
-    write_log(results, run_of("a"))
     return root
 
 
-def _publish(project: Path) -> subprocess.CompletedProcess[str]:
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A repository with results of one machine."""
+    root = make_project(tmp_path)
+    write_log(root / "results", run_of("a"))
+    return root
+
+
+def publish(project: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "asv", "publish"], cwd=project, capture_output=True, text=True, timeout=120, check=False
     )
 
 
 def test_the_page_is_written_and_linked(project: Path) -> None:
-    done = _publish(project)
+    done = publish(project)
     assert done.returncode == 0, done.stdout + done.stderr
     site = project / ".asv" / "html"
     assert "numpy_to_list" in Parsed((site / "comparison.html").read_text("utf-8")).text
@@ -54,7 +60,7 @@ def test_files_that_are_not_results_are_named_and_left_out(project: Path) -> Non
     (box / "notes.txt").write_text("hello")
     with (box / log.NAME).open("ab") as file:
         file.write(b'{"question": "selection", "cut\n\xff\xff\n[]\n')
-    done = _publish(project)
+    done = publish(project)
     said = done.stdout + done.stderr
     assert done.returncode == 0, said
     assert "abc-virtualenv-py3.11.json" in said
@@ -65,7 +71,7 @@ def test_files_that_are_not_results_are_named_and_left_out(project: Path) -> Non
 
 def test_a_strategy_file_that_is_gone_does_not_break_the_site(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOADERS_WITH", "nowhere.py")
-    done = _publish(project)
+    done = publish(project)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "nowhere.py: no such file" in done.stdout + done.stderr
     assert (project / ".asv" / "html" / "index.json").exists()
@@ -73,6 +79,6 @@ def test_a_strategy_file_that_is_gone_does_not_break_the_site(project: Path, mon
 
 def test_no_results_at_all_are_said_on_the_page(project: Path) -> None:
     shutil.rmtree(project / "results" / "box")
-    done = _publish(project)
+    done = publish(project)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "There are no results yet" in (project / ".asv" / "html" / "comparison.html").read_text("utf-8")

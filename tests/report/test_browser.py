@@ -1,0 +1,382 @@
+"""The published page in a real browser: headless Chromium, on a site that ``asv publish`` wrote."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Dialog, Page, sync_playwright
+
+from loaders import _words
+from loaders._report import sets
+from loaders._rows import Comparison, Row
+from loaders._stats import Estimate, paired_ratio
+from loaders._trial.record import Metrics, Record
+from tests.report.runs import run_of, write_log
+from tests.report.test_publish import make_project, publish
+from tests.test_rows import record
+
+CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome") or ""
+pytestmark = pytest.mark.skipif(
+    not CHROMIUM, reason="no Chromium to test the page in: `apt-get install chromium`, or name one in CHROMIUM"
+)
+
+QUIET = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update")
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+EVIL = """<img src=x onerror=alert(1)>'"&</script><script>alert(2)</script>"""
+MIB = 2**20
+
+LOADERS = {
+    "load_all": (0.2, 0.5, 20),
+    "path_generator": (1.0, 0.0, 20),
+    "opencv_pool": (0.62, 0.0, 40),
+    "path_generator_pool": (0.6, 0.0, 58),
+    "memory_map": (0.3, 0.6, 20),
+}
+"""For each strategy of ``batching``: seconds an epoch of 160 samples, MiB a sample, and MiB in any case."""
+
+
+def _batching() -> list[Record]:
+    found = []
+    for index in range(3):
+        for data, count in (("x1", 40), ("x4", 160), ("x16", 640)):
+            for name, (seconds, slope, least) in LOADERS.items():
+                wobble = 1 + 0.04 * ((index * 7 + len(name)) % 3 - 1)
+                time = seconds * count / 160 * wobble
+                metrics = Metrics(
+                    epoch_time=time,
+                    throughput=count / time,
+                    samples=count,
+                    peak_memory=int((least + slope * count) * MIB * wobble),
+                )
+                case = {"data": data, "augment": "off"}
+                found.append(record(name, index, run="b", question="batching", case=case, metrics=metrics))
+    return found
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A site of one machine with failures and skips, one with a run that was replaced, and one with a bad name."""
+    project = make_project(tmp_path_factory.mktemp("browser"))
+    results = project / "results"
+    ended = [
+        record("mixed_copy", 0, status="failed", message="ValueError: planted", run="a"),
+        record("mixed_tolist", 0, status="skipped", message="not on this system", run="a"),
+        record("list_to_list", 0, status="over_budget", message="held 900 MiB", peak=850, run="a"),
+    ]
+    now = "2026-03-01T00:00:00+00:00"
+    write_log(results, [msgspec.structs.replace(each, started=now) for each in [*run_of("a"), *ended, *_batching()]])
+    write_log(results, run_of("old", "2025-01-01T00:00:00+00:00"), commit="a" * 40)
+    write_log(results, run_of("c"), machine="two", tensorflow="2.20")
+    write_log(results, [*run_of("d"), record(EVIL, 0, status="failed", message=EVIL, run="d")], machine=EVIL)
+    done = publish(project)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return project / ".asv" / "html"
+
+
+@pytest.fixture(scope="module")
+def batching(site: Path) -> Comparison:
+    """What Python makes of the records that the page was made from."""
+    first, *_ = sets.collect(site.parents[1] / "results")
+    return first.comparisons[0]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        yield launched
+        launched.close()
+
+
+@pytest.fixture
+def page(browser: Browser, site: Path) -> Iterator[Page]:
+    """The page on a desktop; whatever a test does, nothing may leave the page, go wrong or ask."""
+    with _opened(browser, site) as opened:
+        yield opened
+
+
+class _opened:  # noqa: N801 - reads as a function
+    def __init__(self, browser: Browser, site: Path, **options: Any) -> None:
+        self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
+        self.page = self.context.new_page()
+        self.wrong: list[str] = []
+        self.requests: list[str] = []
+        self.page.on("console", lambda message: self.wrong.append(message.text))
+        self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
+        self.page.on("dialog", self._refuse)
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.goto((site / "comparison.html").as_uri())
+
+    def _refuse(self, dialog: Dialog) -> None:
+        self.wrong.append(dialog.message)
+        dialog.dismiss()
+
+    def __enter__(self) -> Page:
+        return self.page
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.context.close()
+        if kind is None:
+            assert self.wrong == []
+            assert [each for each in self.requests if not each.startswith(("file:", "data:"))] == []
+
+
+def _section(page: Page, question: str) -> Any:
+    return page.locator(f"section.comparison[id$='-{question}']:visible")
+
+
+def _column(table: Any, heading: str) -> list[str]:
+    names = [each.split("\n")[0] for each in table.locator("thead th").all_inner_texts()]
+    place = names.index(heading)
+    return [row.locator("th, td").nth(place).inner_text() for row in table.locator("tbody tr:visible").all()]
+
+
+def test_asvs_index_leads_to_the_page_and_back(browser: Browser, site: Path) -> None:
+    # asv's own pages want scripts from elsewhere, and replace themselves by a message where they get none.
+    context = browser.new_context(java_script_enabled=False, offline=True)
+    page = context.new_page()
+    page.goto((site / "index.html").as_uri(), wait_until="domcontentloaded")
+    page.locator("#nav-li-comparison a").press("Enter")  # unscripted, they lie over their own navigation
+    assert page.url.endswith("comparison.html")
+    assert "TensorFlow" in page.title()
+    page.get_by_role("link", name="asv's own pages").click()
+    assert page.url.split("#")[0].endswith("index.html")
+    context.close()
+
+
+def test_a_click_on_a_heading_sorts_and_what_failed_stays_last(page: Page) -> None:
+    table = _section(page, "selection").locator("table.ranking")
+    peak = table.get_by_role("button", name="peak memory", exact=True)
+    for direction, first in (("ascending", "24.0 MiB"), ("descending", "1054 MiB")):
+        peak.click()
+        assert peak.locator("xpath=..").get_attribute("aria-sort") == direction
+        cells = [each.split("\n")[0] for each in _column(table, "peak memory")]
+        assert cells[0] == first
+        assert cells[-2:] == ["–", "–"]
+    table.get_by_role("button", name="strategy", exact=True).click()
+    names = [each.split("\n")[0] for each in _column(table, "strategy")]
+    assert names == sorted(names)
+    assert peak.locator("xpath=..").get_attribute("aria-sort") is None
+
+
+def test_the_keyboard_does_what_the_mouse_does(page: Page) -> None:
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Go to the results"
+    section = _section(page, "selection")
+    button = section.locator("table.ranking").get_by_role("button", name="samples")
+    button.focus()
+    page.keyboard.press("Enter")
+    assert button.locator("xpath=..").get_attribute("aria-sort") == "ascending"
+    summary = section.locator("details summary").first
+    summary.focus()
+    page.keyboard.press("Enter")
+    assert "python -m loaders trial selection" in section.locator("details[open]").inner_text()
+
+
+def test_a_filter_leaves_the_rows_that_have_its_words(page: Page) -> None:
+    section = _section(page, "batching")
+    section.get_by_label("Show strategies with").fill("POOL")
+    assert section.locator("tr[data-strategy]:visible").count() == 2 * 3
+    assert section.locator(".shown").inner_text() == "6 of 15 rows shown"
+    section.get_by_label("Show strategies with").fill("")
+    assert section.locator("tr[data-strategy]:visible").count() == 15
+
+
+def _ratios(rows: list[Row], baseline: str) -> dict[str, tuple[str, str]]:
+    base = next(row for row in rows if row.strategy == baseline)
+    words = {}
+    for row in rows:
+        if row is base:
+            words[row.strategy] = ("baseline", "baseline")
+            continue
+        small = min(*row.peaks.values(), *base.peaks.values()) < MIB
+        memory = None if small else paired_ratio(row.peaks, base.peaks)
+        time = paired_ratio(row.times, base.times)
+        words[row.strategy] = (_words.times(time), _words.times(memory, "leaner", "fatter"))
+    return words
+
+
+@pytest.mark.parametrize("baseline", ["load_all", "opencv_pool", "path_generator"])
+def test_ratios_to_another_baseline_are_what_python_computes(page: Page, batching: Comparison, baseline: str) -> None:
+    section = _section(page, "batching")
+    if baseline == "path_generator":  # there and back
+        section.get_by_label("Ratios to").select_option("load_all")
+    section.get_by_label("Ratios to").select_option(baseline)
+    for (_, rows), table in zip(batching.cases, section.locator("table.ranking").all(), strict=True):
+        expected = _ratios(rows, baseline)
+        for line in table.locator("tbody tr").all():
+            cells = [line.locator(each).inner_text().replace("\n", " (") for each in (".ratio", ".peak-ratio")]
+            assert tuple(cells) == expected[line.get_attribute("data-strategy") or ""]
+
+
+def _span(figure: Estimate, unit: Any) -> str:
+    low, high = (unit(figure.value if each is None else each) for each in (figure.low, figure.high))
+    return low if low == high else f"{unit(figure.value)} ({low} to {high})"
+
+
+def _part(part: float) -> str:
+    return f"{part:.0%}".replace("%", " %")
+
+
+def _ends(figure: Estimate) -> tuple[float, float, float]:
+    assert figure.low is not None
+    assert figure.high is not None
+    return figure.value, figure.low, figure.high
+
+
+def _apply(figure: Estimate, function: Any) -> Estimate:
+    value, low, high = map(function, _ends(figure))
+    return Estimate(value, min(low, high), max(low, high), figure.count)
+
+
+def _chosen(
+    found: Comparison, rows: list[Row], have: float, step: float, batch: int, samples: int, matters: str
+) -> tuple[dict[str, list[str]], str | None]:
+    """Choose as the page should, from the rows that Python has: what each strategy's line says, and the winner."""
+    slopes = {each.strategy: each.per_sample for each in found.scaling}
+    lines: dict[str, list[str]] = {}
+    fitting: list[tuple[str, Estimate, Estimate]] = []
+    for row in rows:
+        assert row.throughput
+        assert row.peak
+        load = _apply(row.throughput, lambda rate: batch / rate)
+        more = max(0, samples - (row.delivered or 0))
+        each = slopes[row.strategy]
+        ends = zip(_ends(row.peak), _ends(each), strict=True)
+        value, low, high = (max(0.0, at) + more * max(0.0, slope) for at, slope in ends)
+        needs = Estimate(value, low, high, 3)
+        fits = "yes" if high <= have else "perhaps" if low <= have else "no"
+        turns = _apply(load, lambda seconds: seconds / (step + seconds))
+        ahead = _apply(load, lambda seconds: max(0.0, seconds - step) / max(seconds, step))
+        lines[row.strategy] = [
+            fits,
+            _span(needs, _words.amount),
+            _span(load, _words.duration),
+            _span(turns, _part),
+            _span(ahead, _part),
+        ]
+        if fits == "yes":
+            fitting.append((row.strategy, load, needs))
+    if not fitting:
+        return lines, None
+    wishes = {name: (load, needs) if matters == "time" else (needs, load) for name, load, needs in fitting}
+    _, least, most = _ends(min((first for first, _ in wishes.values()), key=lambda each: each.value))
+    alike = [name for name, (first, _) in wishes.items() if _ends(first)[1] <= most and least <= _ends(first)[2]]
+    return lines, min(alike, key=lambda name: wishes[name][1].value)
+
+
+@pytest.mark.parametrize(
+    ("have", "step", "batch", "samples", "matters"),
+    [
+        (1, 50, 32, 10_000, "time"),
+        (1, 50, 32, 10_000, "memory"),
+        (64, 1, 256, 1000, "time"),
+        (0.35, 400, 32, 640, "time"),
+        (0.001, 10, 32, 10_000, "time"),
+        (0.06, 0, 1, 1, "memory"),
+    ],
+)
+def test_the_chooser_reckons_as_python_does(
+    page: Page, batching: Comparison, have: float, step: float, batch: int, samples: int, matters: str
+) -> None:
+    chooser = page.locator(".chooser:visible")
+    case, rows = batching.cases[0]
+    chooser.get_by_label("What to choose").select_option(f"batching: {_words.case_in_words(case)}")
+    chooser.get_by_label("Memory for loading").fill(str(have))
+    chooser.get_by_label("Time of a training step").fill(str(step))
+    chooser.get_by_label("Samples in a step").fill(str(batch))
+    chooser.get_by_label("Samples in your data").fill(str(samples))
+    chooser.get_by_label("little memory" if matters == "memory" else "no waiting").check()
+    lines, winner = _chosen(batching, rows, have * 2**30, step / 1e3, batch, samples, matters)
+    shown = {}
+    for line in chooser.locator("table.fitting tbody tr").all():
+        name, *cells = line.locator("th, td").all_inner_texts()
+        shown[name.partition(" (")[0]] = cells
+    assert shown == lines
+    advice = chooser.locator(".advice").inner_text()
+    if winner is None:
+        assert advice.startswith("None of 5 strategies surely fits")
+        assert chooser.locator(".snippet").is_hidden()
+    else:
+        assert f"Take {winner}:" in advice
+        assert f"def {winner}(" in chooser.locator(".snippet pre").inner_text()
+
+
+def test_the_chooser_asks_for_numbers_that_make_sense(page: Page) -> None:
+    chooser = page.locator(".chooser:visible")
+    chooser.get_by_label("Memory for loading").fill("-1")
+    assert chooser.locator(".advice").inner_text().startswith("Give memory and time as numbers from 0 on")
+    assert chooser.locator("table.fitting tbody tr").count() == 0
+
+
+def test_the_winner_can_be_copied(page: Page) -> None:
+    chooser = page.locator(".chooser:visible")
+    chooser.get_by_role("button", name="Copy").click()
+    chooser.get_by_role("button", name="Copied").or_(chooser.get_by_role("button", name="Selected")).wait_for()
+
+
+def test_results_of_another_machine_are_picked_and_what_is_not_there_is_said(page: Page) -> None:
+    visible = page.locator("section.set:visible h2")
+    assert visible.all_inner_texts() == ["box, tiny, photographs, Python 3.11.7, TensorFlow 2.21"]
+    page.get_by_label("Machine").select_option("two")
+    assert visible.count() == 0
+    assert "There is no such result. There are: box, tiny" in page.locator("#picked").inner_text()
+    page.get_by_label("TensorFlow").select_option("2.20")
+    assert visible.all_inner_texts() == ["two, tiny, photographs, Python 3.11.7, TensorFlow 2.20"]
+    page.get_by_label("Machine").select_option("box")
+    page.get_by_label("TensorFlow").select_option("2.21")
+    page.get_by_label("Commit").select_option("aaaaaaaa")
+    assert visible.all_inner_texts()[0].endswith("replaced runs at aaaaaaaa")
+
+
+def test_a_link_into_a_set_that_is_not_shown_shows_it(page: Page) -> None:
+    hidden = page.locator("section.set[data-machine=two] section.comparison").first.get_attribute("id")
+    page.evaluate(f"location.hash = {hidden!r}")
+    page.locator(f"#{hidden}").wait_for(state="visible")
+
+
+def test_failures_stand_in_the_ranking_in_words(page: Page) -> None:
+    table = _section(page, "selection").locator("table.ranking")
+    said = _column(table, "status")
+    for words in ("failed: ValueError: planted", "skipped: not on this system", "over budget: held 900 MiB"):
+        assert words in said
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 360])
+def test_nobody_is_shut_out(browser: Browser, site: Path, width: int, scheme: Any) -> None:
+    viewport = {"width": width, "height": 800}
+    with _opened(browser, site, viewport=viewport, color_scheme=scheme) as page:
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, "the page itself never scrolls sideways"
+        for details in page.locator("section.set:visible details").all()[:3]:
+            details.locator("summary").click()
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        found = Axe().run(page, options={"runOnly": RULES}).response["violations"]
+        assert [(each["id"], [node["html"][:200] for node in each["nodes"][:3]]) for each in found] == []
+
+
+def test_a_name_full_of_markup_is_text_and_does_nothing(browser: Browser, site: Path) -> None:
+    with _opened(browser, site) as page:
+        page.get_by_label("Machine").select_option(EVIL)
+        section = page.locator("section.set:visible")
+        assert section.get_attribute("data-machine") == EVIL
+        assert EVIL in section.locator("h2").inner_text()
+        section.get_by_label("Ratios to").select_option("numpy_to_list")
+        assert f"failed: {EVIL}" in _column(section.locator("table.ranking"), "status")
+
+
+def test_without_script_and_on_paper_everything_is_there(browser: Browser, site: Path) -> None:
+    with _opened(browser, site, java_script_enabled=False) as page:
+        assert page.locator("section.set:visible").count() == 4
+        assert page.locator(".chooser:visible, .controls:visible, #pick:visible, thead button").count() == 0
+    with _opened(browser, site) as page:
+        page.emulate_media(media="print")
+        assert page.locator(".chooser:visible, .controls:visible, #pick:visible").count() == 0
+        assert page.locator("section.set:visible table.ranking").count() > 0
