@@ -315,6 +315,8 @@ def _values(question: _registry.Question, given: Sequence[str]) -> dict[str, str
             raise InputError(f"--case {item}: write AXIS=VALUE; {question.name} has {axes or 'no axes'}")
         if value not in question.axes[axis]:
             raise InputError(f"--case {item}: {axis} is one of {', '.join(question.axes[axis])}")
+        if axis in chosen:
+            raise InputError(f"--case {item}: {axis}={chosen[axis]} is given too; give one, or --all-cases")
         chosen[axis] = value
     return chosen
 
