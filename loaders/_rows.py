@@ -76,6 +76,12 @@ class Row(msgspec.Struct, frozen=True):
         The verdicts on memory over the steps; ``None`` where all are undecided, as they are for short trials.
     status
         The status of the trials in words, with the reasons.
+    epoch
+        In seconds: an epoch, whatever metric the question is ranked by.
+    code
+        In bytes: see ``code_memory`` in ``loaders._trial.record.Metrics``; it is not in ``peak``.
+    commit
+        Of the row's own trials, eight digits, joined by ", " where there are several.
     """
 
     question: str
@@ -124,6 +130,9 @@ class Row(msgspec.Struct, frozen=True):
     psnr: float | None = None
     max_difference: float | None = None
     order: OrderQuality | None = None
+    epoch: Estimate | None = None
+    code: Estimate | None = None
+    commit: str = ""
 
 
 class Scaling(msgspec.Struct, frozen=True):
@@ -214,7 +223,7 @@ def comparison(records: Sequence[Record]) -> Comparison:
         environment=msgspec.structs.replace(
             max((record.environment for record in records), key=lambda each: len(each.packages)),
             page_cache=None,
-            commit=", ".join(sorted({record.environment.commit[:8] for record in records} - {""})),
+            commit=_commits(records),
         ),
         rows=rows,
         scaling=_scaling(records, question) if question.size_axis else [],
@@ -327,6 +336,9 @@ def _row(
             (each.metrics.max_difference for each in good if each.metrics.max_difference is not None), default=None
         ),
         order=order[0] if order else None,
+        epoch=_estimate(good, "epoch_time", positive=True),
+        code=_estimate(good, "code_memory"),
+        commit=_commits(records),
     )
 
 
@@ -341,6 +353,10 @@ def _status(records: Sequence[Record]) -> str:
         times = f" in {count} of {len(records)}" if count < len(records) else ""
         words.append(f"{status.replace('_', ' ')}{times}: {message}" if message else f"{status}{times}")
     return "; ".join(words)
+
+
+def _commits(records: Iterable[Record]) -> str:
+    return ", ".join(sorted({record.environment.commit[:8] for record in records} - {""}))
 
 
 def _growth(records: Sequence[Record]) -> str | None:

@@ -36,6 +36,8 @@ FIGURES = {
     "in_flight": "bodies",
     "waiting": "elements",
     "waiting_bytes": "bytes",
+    "epoch": "s",
+    "code": "bytes",
 }
 """The estimates of a ``Row`` with their units."""
 
