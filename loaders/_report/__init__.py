@@ -1,7 +1,8 @@
 """From results to the comparison page, and into asv's site.
 
 ``sets`` collects, ``page`` renders, ``charts`` draws, ``findings`` puts figures into sentences, ``claims`` judges,
-``export`` writes the figures for machines, ``readme`` renews the README.
+``instruments`` holds asv's own figures (read by ``asv_files``) against the trial log, ``export`` writes the figures for
+machines, ``readme`` renews the README.
 This module is the asv plugin: asv loads it because ``asv.conf.json`` names ``.loaders._report``, and calls every
 ``OutputPublisher`` that it finds.
 """

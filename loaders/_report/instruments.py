@@ -1,0 +1,655 @@
+"""Two instruments on the same question: asv's own results held against the trial log. Pure, but for ``read``.
+
+asv holds two kinds of figures. ``track_*`` are the medians of a comparison's own trials, so they must agree with the
+log. ``time_epoch`` and ``peakmem_epoch`` asv measures itself, in the default case; they differ from a trial's in this:
+
+* each of the (three) times is the first epoch of a process of its own, as a trial's is; asv keeps their median;
+* ``timeit`` switches Python's garbage collector off while it measures; a trial leaves it as users have it;
+* ``peakmem_epoch`` is one reading of ``ru_maxrss``: the whole process since its start, with the interpreter, imports,
+  inputs and the code of libraries, without child processes. A trial's peak is above a baseline that is read after
+  imports and inputs. So the difference of the two is what asv counts besides, and must be alike for strategies that
+  import the same modules. That, and not the figures themselves, is held against each other;
+* set-up may have held more than is left of it when the epoch begins. ``ru_maxrss`` cannot fall below that, so the
+  leanest strategies of a question may all show the same figure;
+* asv's loop holds a batch while the next one is made; a trial drops it before. It is in ``MEMORY_TOLERANCE`` where a
+  batch is small.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from loaders import _registry
+from loaders._rows import RESOLUTION, Comparison, Row
+from loaders._stats import CONFIDENCE, Estimate
+from loaders._words import amount, duration, factor
+
+Verdict = Literal["agree", "explained", "flagged", "undecided"]
+
+TIME_TOLERANCE = 1.1
+"""A factor. What both intervals leave apart is let pass within 10 %: asv and the trials ran at different times, and
+the reference machine drifts by as much between them."""
+
+MEMORY_TOLERANCE = 2 * RESOLUTION
+"""In bytes, beyond the intervals: each of the two instruments is good to 1 MiB."""
+
+BLUNT = 2.0
+"""A factor. An interval that would hide it either way agrees with everything, so it decides nothing."""
+
+SAME = 1e-6
+"""As a share: two prints of one number differ by rounding only."""
+
+MOST_CELLS = 100_000
+"""Of one benchmark; a file that claims more combinations of parameters is not one of asv's."""
+
+NAMED = 6
+"""Names in a sentence; the rest is counted."""
+
+NOT_RESULTS = {"machine.json", "benchmarks.json"}
+"""What else asv keeps among its results."""
+
+
+class Cause(msgspec.Struct, frozen=True):
+    """Why the two instruments differ over one strategy, as an experiment showed, and by what ratio at the most.
+
+    ``low`` and ``high`` bound asv's figure over the trial's; outside of them the cause does not suffice.
+    """
+
+    low: float
+    high: float
+    words: str
+
+
+CHECKED = {
+    ("selection", "list_to_list"): Cause(
+        0.25,
+        1.0,
+        "asv times without Python's garbage collector, which walks this strategy's half million lists",
+    )
+}
+"""Causes of differing times. Of ``list_to_list``: 0.30 to 0.32 s as it is, 0.09 to 0.12 s after ``gc.disable()``, in
+fresh processes; the other strategies of the question did not change."""
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """What asv holds of one benchmark for one combination of parameters, in seconds or bytes.
+
+    Attributes
+    ----------
+    value
+        The median; ``None`` for asv's "failed", NaN for "not applicable".
+    low, high
+        The ends of asv's 99 % interval of the median, where the file has it and it is bounded.
+    q_25, q_75
+        The quartiles.
+    count
+        How many samples; 1 where asv reads once, as it does of memory.
+    """
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    q_25: float | None = None
+    q_75: float | None = None
+    count: int = 1
+
+    @property
+    def measured(self) -> float | None:
+        """The value, if there is one: neither failed nor not applicable."""
+        return self.value if self.value is not None and math.isfinite(self.value) else None
+
+
+class AsvResult(msgspec.Struct, frozen=True):
+    """One result file of asv.
+
+    ``benchmarks`` maps a benchmark's name to its readings by the values of the parameters; ``python`` is the version
+    asv ran under, such as ``3.11``.
+    """
+
+    machine: str
+    commit: str
+    python: str
+    benchmarks: dict[str, dict[tuple[str, ...], Reading]]
+
+
+class Pair(msgspec.Struct, frozen=True):
+    """One figure of one strategy by both instruments.
+
+    Attributes
+    ----------
+    asv, trial
+        In seconds for a time, in bytes for memory.
+    ratio
+        Of times: asv's over the trial's, from the ends of both intervals.
+    beyond
+        Of memory: bytes that asv counts and the trial does not, code of libraries left out.
+    apart
+        Of memory: by how many bytes ``beyond`` differs from that of the strategies that import the same modules.
+    """
+
+    asv: Reading
+    trial: Estimate
+    verdict: Verdict
+    note: str
+    ratio: Estimate | None = None
+    beyond: float | None = None
+    apart: float | None = None
+
+
+class Beside(msgspec.Struct, frozen=True):
+    """Both instruments on one strategy in the default case."""
+
+    strategy: str
+    time: Pair | None
+    memory: Pair | None
+
+
+class Instruments(msgspec.Struct, frozen=True):
+    """Both instruments on one question.
+
+    Attributes
+    ----------
+    case
+        The one that asv's own benchmarks run.
+    medians
+        How many ``track_*`` medians were held against the log, and how many of them agree.
+    missing
+        Sentences: what one holds and the other does not, and where they contradict each other. Plain text.
+    """
+
+    question: str
+    case: dict[str, str]
+    beside: list[Beside]
+    medians: tuple[int, int]
+    missing: list[str]
+
+    @property
+    def pairs(self) -> list[Pair]:
+        """Every figure that both hold."""
+        return [pair for each in self.beside for pair in (each.time, each.memory) if pair]
+
+    @property
+    def finding(self) -> str:
+        """The verdicts counted, as a title."""
+        said = []
+        if self.pairs:
+            counts = [(sum(pair.verdict == verdict for pair in self.pairs), verdict) for verdict in _VERDICTS]
+            first = f"{counts[0][0]} of {len(self.pairs)} figures agree"
+            said.append(", ".join([first, *(f"{count} {_VERDICTS[name]}" for count, name in counts[1:] if count)]))
+        if self.medians[0]:
+            said.append(f"{self.medians[1]} of the {self.medians[0]} medians that asv keeps of the trials agree")
+        return "; ".join(said) or "Nothing that both instruments hold"
+
+
+_VERDICTS: dict[Verdict, str] = {
+    "agree": "agree",
+    "explained": "differ for a known cause",
+    "flagged": "differ unexplained",
+    "undecided": "undecided",
+}
+
+
+def read(root: Path, say: Callable[[str], None] = lambda _: None) -> list[AsvResult]:
+    """Return asv's results below ``root``, in the order of their paths. Nothing in a file is executed.
+
+    A file that is no result, or that this version of asv does not read, is left out, and ``say`` is told in one line.
+    """
+    found = []
+    for path in sorted(root.glob("*/*.json")):
+        if path.name in NOT_RESULTS:
+            continue
+        try:
+            found.append(_load(path))
+        except _FOREIGN as error:
+            why = _line(str(error)) if isinstance(error, _Unreadable) else "not a result file of asv"
+            say(f"{_line(str(path))}: left out: {why}")
+    return found
+
+
+class _Unreadable(Exception):  # noqa: N818 - it never leaves this module
+    """A result file cannot be read; says why."""
+
+
+# asv's reader takes a file's shape for granted, so a foreign one ends in whichever of these it meets first.
+_FOREIGN = (_Unreadable, TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError)
+
+
+def _load(path: Path) -> AsvResult:
+    from asv.results import Results
+    from asv.util import UserError
+
+    try:
+        results = Results.load(str(path))
+    except UserError as error:
+        raise _Unreadable(str(error).replace(f"{path.absolute()} ", "")) from error
+    except OSError as error:
+        raise _Unreadable(error.strerror or str(error)) from error
+    except UnicodeDecodeError as error:
+        raise _Unreadable(f"not UTF-8: {error.reason} at byte {error.start}") from error
+    benchmarks = {}
+    for name in results.get_all_result_keys():
+        params = msgspec.convert(results.get_result_params(name), list[list[str]])
+        if math.prod(map(len, params)) > MOST_CELLS:
+            raise _Unreadable(f"{name} has more than {MOST_CELLS} combinations of parameters")
+        values = results.get_result_value(name, params)
+        stats = results.get_result_stats(name, params)
+        cells = zip(itertools.product(*params), values, stats, strict=True)
+        benchmarks[name] = {
+            tuple(_name(each) for each in cell): _reading(value, about or {}) for cell, value, about in cells
+        }
+    described = {
+        "machine": results.params["machine"],
+        "commit": results.commit_hash,
+        "python": results.params.get("python") or "",
+    }
+    return AsvResult(**msgspec.convert(described, dict[str, str]), benchmarks=benchmarks)
+
+
+def _reading(value: object, stats: Mapping[str, object]) -> Reading:
+    about = {name: msgspec.convert(stats.get(name), float | None) for name in ("ci_99_a", "ci_99_b", "q_25", "q_75")}
+    bounded = {name: each if each is not None and math.isfinite(each) else None for name, each in about.items()}
+    return Reading(
+        msgspec.convert(value, float | None),
+        bounded["ci_99_a"],
+        bounded["ci_99_b"],
+        bounded["q_25"],
+        bounded["q_75"],
+        msgspec.convert(stats.get("repeat") or 1, int),
+    )
+
+
+def _name(written: str) -> str:
+    """Return the string that asv wrote as ``repr``; what is no string stays as it was written."""
+    try:
+        value = ast.literal_eval(written)
+    except (ValueError, SyntaxError, MemoryError):
+        return written
+    return value if isinstance(value, str) else written
+
+
+def held_against(comparison: Comparison, results: Sequence[AsvResult]) -> Instruments | None:
+    """Hold asv's results against a comparison, where machine, commit and version of Python are the same.
+
+    ``None`` where asv holds nothing at all of the machine.
+    """
+    here = [each for each in results if each.machine == comparison.environment.machine]
+    if not here:
+        return None
+    question = _registry.find_question(comparison.question)
+    held = _Held(question, here, comparison.environment.python)
+    own = [row for row in comparison.rows if row.case == question.default_case]
+    compared, agreeing, contradictions = _medians(held, comparison)
+    missing = _missing(held, comparison, own)
+    if 2 * agreeing < compared:
+        contradictions = [
+            f"{compared - agreeing} of the {compared} medians that asv keeps are not those of the trial log's samples: "
+            f"asv's results are of another run or of other data, and nothing is held against them"
+        ]
+        return Instruments(question.name, question.default_case, [], (compared, agreeing), contradictions)
+    return Instruments(
+        question.name,
+        question.default_case,
+        _beside(held, comparison, own),
+        (compared, agreeing),
+        [*contradictions, *missing],
+    )
+
+
+def _same_python(one: str, other: str) -> bool:
+    """Whether two versions have major and minor in common; an unknown one does not forbid it."""
+    return not one or not other or one.split(".")[:2] == other.split(".")[:2]
+
+
+class _Held:
+    """What asv holds of one question, found by strategy, case and the commit of the trials."""
+
+    def __init__(self, question: _registry.Question, results: Sequence[AsvResult], python: str) -> None:
+        self.question = question
+        self.pythons: dict[str, str] = {}  # that are not the trials', by commit
+        self._files: defaultdict[str, list[AsvResult]] = defaultdict(list)
+        for each in results:
+            if _same_python(each.python, python):
+                self._files[each.commit[:8]].append(each)
+            else:
+                self.pythons[each.commit[:8]] = _line(each.python)
+
+    def of(self, commit: str, kind: str) -> dict[str, dict[tuple[str, ...], Reading]]:
+        """Return the benchmarks of ``Comparison`` or ``Drain`` at a commit, by the rest of their name."""
+        prefix = f"{self.question.name}.{kind}."
+        return {
+            name.removeprefix(prefix): cells
+            for result in self._files.get(commit, ())
+            for name, cells in result.benchmarks.items()
+            if name.startswith(prefix)
+        }
+
+    def values(self, row: Row) -> tuple[str, ...]:
+        """Return the parameters of a row as asv orders them."""
+        case = row.case
+        axes = list(self.question.axes)
+        return (row.strategy, *(case[axis] for axis in (axes if set(axes) == set(case) else case)))
+
+    def reading(self, row: Row, commits: Sequence[str], kind: str, benchmark: str) -> Reading | None:
+        """Return what asv holds for a row's strategy (and, of a comparison, its case)."""
+        params = self.values(row) if kind == "Comparison" else _alone(row)
+        for commit in commits:
+            found = self.of(commit, kind).get(benchmark, {}).get(params)
+            if found is not None:
+                return found
+        return None
+
+
+def _commits(row: Row, comparison: Comparison) -> list[str]:
+    """Return the commits that a row's trials may be of."""
+    return [each for each in (row.commit or comparison.environment.commit).split(", ") if each]
+
+
+def _epoch(row: Row, comparison: Comparison) -> Estimate | None:
+    return row.epoch or (row.time if comparison.ranked_by == "epoch_time" else None)
+
+
+def _beside(held: _Held, comparison: Comparison, rows: Sequence[Row]) -> list[Beside]:
+    good = [row for row in rows if row.samples]
+    times: dict[str, Pair] = {}
+    peaks: dict[str, tuple[Row, Reading]] = {}
+    for row in good:
+        commits = _commits(row, comparison)
+        time, epoch = held.reading(row, commits, "Drain", "time_epoch"), _epoch(row, comparison)
+        if time and time.measured and time.measured > 0 and epoch:
+            passes = comparison.epochs if held.question.repeats else 1
+            times[row.strategy] = time_pair(time, epoch, passes, CHECKED.get((row.question, row.strategy)))
+        peak = held.reading(row, commits, "Drain", "peakmem_epoch")
+        if peak and peak.measured and row.peak:
+            peaks[row.strategy] = row, peak
+    known = _registry.variants(held.question.name)
+    groups: defaultdict[str, list[tuple[Row, Reading]]] = defaultdict(list)  # NumPy is imported for each of them
+    for name, each in peaks.items():
+        imports = sorted({*_registry.imports_of(known[name].build), "numpy"}) if name in known else [f"unknown: {name}"]
+        groups[repr(imports)].append(each)
+    converting = {name for name, variant in known.items() if variant.convert}
+    memory = {name: pair for group in groups.values() for name, pair in memory_pairs(group, converting).items()}
+    return [
+        Beside(row.strategy, times.get(row.strategy), memory.get(row.strategy))
+        for row in good
+        if row.strategy in times or row.strategy in memory
+    ]
+
+
+def time_pair(asv: Reading, trial: Estimate, passes: int = 1, checked: Cause | None = None) -> Pair:
+    """Judge an epoch's time by both instruments, in seconds; ``passes`` is over how many the trial's is the mean."""
+    value = asv.value or 0.0
+    ratio = _time_ratio(asv, trial)
+    if 1 / TIME_TOLERANCE <= ratio.value <= TIME_TOLERANCE:
+        return Pair(asv, trial, "agree", "agree", ratio)
+    if ratio.low is not None and ratio.high is not None and ratio.low <= 1 <= ratio.high:
+        if ratio.low < 1 / BLUNT and ratio.high > BLUNT:
+            words = f"undecided: the intervals leave {factor(ratio.low)} to {factor(ratio.high)} open"
+            return Pair(asv, trial, "undecided", words, ratio)
+        return Pair(asv, trial, "agree", "agree: the intervals overlap", ratio)
+    if checked and checked.low <= ratio.value <= checked.high:
+        return Pair(asv, trial, "explained", f"explained: {checked.words}", ratio)
+    if passes > 1 and value > trial.value:
+        words = f"asv times one pass, its start included; the trial's is the mean of {passes}"
+        return Pair(asv, trial, "explained", f"explained: {words}", ratio)
+    apart = factor(max(ratio.value, 1 / ratio.value))
+    return Pair(asv, trial, "flagged", f"flagged: differs by {apart}, unexplained", ratio)
+
+
+def _time_ratio(asv: Reading, trial: Estimate) -> Estimate:
+    """Return asv's time over the trial's, from the ends of both intervals; one that is not known counts as a point."""
+    value = asv.value or 0.0
+    if (asv.low is None or asv.high is None) and trial.low is None:
+        return Estimate(value / trial.value, None, None, asv.count)
+    # asv's interval is symmetric about few samples and may reach below zero, which no time does.
+    low = max(0.0, value if asv.low is None else asv.low) / (trial.value if trial.high is None else trial.high)
+    high = (value if asv.high is None else asv.high) / (trial.value if trial.low is None else trial.low)
+    return Estimate(value / trial.value, low, high, min(asv.count, trial.count))
+
+
+def memory_pairs(group: Sequence[tuple[Row, Reading]], converting: AbstractSet[str] = frozenset()) -> dict[str, Pair]:
+    """Judge the peaks of strategies that import the same modules, in bytes.
+
+    What asv counts besides is taken from the half of them with the highest peaks: theirs are above what set-up held.
+    """
+    beyond = {row.strategy: (asv.value or 0.0) - _whole(row) for row, asv in group}
+    alone = [(row, asv) for row, asv in group if row.peak_tree is None]  # asv does not see worker processes
+    high = sorted(alone, key=lambda each: _whole(each[0]), reverse=True)[: (len(alone) + 1) // 2]
+    if len(group) < 2 or not high:
+        words = "undecided: nothing else imports the same modules, so what they hold cannot be told apart"
+        return {
+            row.strategy: Pair(asv, _peak(row), "undecided", words, beyond=beyond[row.strategy]) for row, asv in group
+        }
+    common = statistics.median(beyond[row.strategy] for row, _ in high)
+    unsure = statistics.median(_once(_peak(row)) for row, _ in high)
+    least = min(asv.value or 0.0 for _, asv in group)
+    on_floor = {row.strategy for row, asv in group if (asv.value or 0.0) - least <= RESOLUTION}
+    found = {}
+    for row, asv in group:
+        peak, apart = _peak(row), beyond[row.strategy] - common
+        verdict: Verdict = "explained"
+        if abs(apart) <= MEMORY_TOLERANCE + _once(peak) + unsure:
+            verdict, note = "agree", "agree"
+        elif apart < 0 and row.peak_tree is not None:
+            note = "explained: asv's peak leaves out worker processes"
+        elif apart > 0 and row.strategy in converting:
+            note = "explained: asv converts in the same process, before the epoch"
+        elif apart > 0 and row.strategy in on_floor and len(on_floor) > 1:
+            note = "explained: asv's peak is that of set-up, which held more than this strategy adds"
+        else:
+            more = "more" if apart > 0 else "less"
+            verdict, note = "flagged", f"flagged: asv has {amount(abs(apart))} {more}, unexplained"
+        found[row.strategy] = Pair(asv, peak, verdict, note, beyond=beyond[row.strategy], apart=apart)
+    return found
+
+
+def _peak(row: Row) -> Estimate:
+    return row.peak or Estimate(0.0, None, None, 0)
+
+
+def _whole(row: Row) -> float:
+    """Return what a strategy adds to a process: its peak, and the code that it is the first to use."""
+    return _peak(row).value + (row.code.value if row.code else 0.0)
+
+
+def _once(mean: Estimate) -> float:
+    """Return by how much a single further sample may differ from a mean: the prediction interval's half."""
+    if mean.low is None or mean.high is None:
+        return 0.0
+    return (mean.high - mean.low) / 2 * math.sqrt(mean.count + 1)
+
+
+def _medians(held: _Held, comparison: Comparison) -> tuple[int, int, list[str]]:
+    """Hold asv's ``track_*`` against the log: how many were compared, how many agree, and sentences on the others."""
+    compared = 0
+    contradicting: defaultdict[str, list[str]] = defaultdict(list)
+    for row in comparison.rows:
+        if not row.samples:
+            continue
+        for metric, (mean, logarithmic, say) in _tracked(row, comparison).items():
+            found = held.reading(row, _commits(row, comparison), "Comparison", f"track_{metric}")
+            if found is None or found.measured is None or mean is None or (logarithmic and found.measured <= 0):
+                continue
+            compared += 1
+            if not may_be_median(found.measured, mean, logarithmic=logarithmic):
+                figures = f"{say(found.measured)} of {found.count}, log {say(mean.value)} of {mean.count}"
+                contradicting[metric].append(f"{_words(held.values(row))} ({figures})")
+    sentences = [
+        f"asv's track_{metric} cannot be the median of the trial log's samples: {_listed(names)}"
+        for metric, names in contradicting.items()
+    ]
+    return compared, compared - sum(map(len, contradicting.values())), sentences
+
+
+def _tracked(row: Row, comparison: Comparison) -> dict[str, tuple[Estimate | None, bool, Callable[[float], str]]]:
+    """Return the metrics that asv tracks: the log's estimate, whether it is one over logarithms, and its unit."""
+    bytes_: dict[str, Estimate | None] = {
+        "peak_memory": None if row.peak_tree else row.peak,  # the row's is that of the process tree
+        "retained_memory": row.retained,
+        "convert_memory": row.convert_memory,
+        "disk_bytes": row.disk,
+    }
+    seconds = {
+        "epoch_time": _epoch(row, comparison),
+        "cpu_time": row.cpu,
+        "convert_time": row.convert_time,
+        comparison.ranked_by: row.time,
+    }
+    return {
+        **{name: (mean, False, amount) for name, mean in bytes_.items()},
+        **{name: (mean, True, duration) for name, mean in seconds.items()},
+    }
+
+
+def may_be_median(value: float, mean: Estimate, *, logarithmic: bool) -> bool:
+    """Whether samples with this mean can have this median: the two are never farther apart than a standard deviation.
+
+    With ``logarithmic``, mean and deviation are those of logarithms. A single sample is its own median.
+    """
+    scale = math.log if logarithmic else float
+    if mean.low is None or mean.high is None:  # a single sample
+        return math.isclose(value, mean.value, rel_tol=SAME)
+    if logarithmic and mean.low <= 0:
+        return True  # so wide that its lower end was rounded to nothing
+    from scipy.special import stdtrit
+
+    quantile = float(stdtrit(mean.count - 1, 0.5 + CONFIDENCE / 2))
+    deviation = (scale(mean.high) - scale(mean.low)) / 2 / quantile * math.sqrt(mean.count - 1)
+    rounding = SAME if logarithmic else SAME * abs(mean.value)
+    return abs(scale(value) - scale(mean.value)) <= deviation + rounding
+
+
+def _missing(held: _Held, comparison: Comparison, own: Sequence[Row]) -> list[str]:
+    """Say what one holds and the other does not."""
+    without: list[str] = []
+    said: list[str] = []
+    for commit in filter(None, comparison.environment.commit.split(", ")):
+        rows = {held.values(row): row for row in comparison.rows if commit in _commits(row, comparison)}
+        others = {held.values(row) for row in comparison.rows} - set(rows)
+        tracked, drained = held.of(commit, "Comparison"), held.of(commit, "Drain")
+        width, at = 1 + len(held.question.axes), f"at commit {commit}"
+        if not tracked and not drained and commit in held.pythons:
+            python = comparison.environment.python
+            said.append(f"asv's results {at} are of Python {held.pythons[commit]}, the trial log's of {python}")
+            continue
+        if not tracked and not drained:
+            without.append(commit)
+            continue
+        if tracked:
+            said += _lacking(_cells(tracked), rows, "medians", width, at, others)
+        plain = {_alone(row): row for row in own if row in rows.values()}
+        if plain and drained:
+            elsewhere = {_alone(row) for row in own} - set(plain)
+            said += _lacking(_cells(drained), plain, "own benchmarks", 1, at, elsewhere)
+        elif plain:
+            said.append(f"asv's own benchmarks, time_epoch and peakmem_epoch, have no result {at}")
+    if without:
+        at = f"at {'commit' if len(without) == 1 else 'commits'} {' and '.join(without)}"
+        said.append(
+            f"The trial log holds {comparison.question} {at}, asv does not: "
+            f"it was run with python -m loaders compare, or asv was ended before it saved"
+        )
+    return said
+
+
+def _alone(row: Row) -> tuple[str, ...]:
+    """Return the parameters of a row in asv's own benchmarks, which have no case."""
+    return (row.strategy,)
+
+
+def _cells(benchmarks: Mapping[str, Mapping[tuple[str, ...], Reading]]) -> dict[tuple[str, ...], dict[str, Reading]]:
+    """Turn readings by benchmark and parameters round: by parameters and benchmark."""
+    cells: defaultdict[tuple[str, ...], dict[str, Reading]] = defaultdict(dict)
+    for name, readings in benchmarks.items():
+        for params, reading in readings.items():
+            cells[params][name] = reading
+    return dict(cells)
+
+
+def _lacking(
+    cells: Mapping[tuple[str, ...], Mapping[str, Reading]],
+    rows: Mapping[tuple[str, ...], Row],
+    what: str,
+    width: int,
+    at: str,
+    elsewhere: AbstractSet[tuple[str, ...]],
+) -> Iterator[str]:
+    """Say which of asv's cells the log lacks, and the other way round.
+
+    Parameters
+    ----------
+    rows
+        The log's, of the same commit, by the same parameters.
+    what
+        The kind of asv's benchmarks.
+    width
+        How many parameters they have today.
+    elsewhere
+        What the comparison holds of another commit.
+    """
+    known = {params: readings for params, readings in cells.items() if len(params) == width}
+    if len(known) < len(cells):
+        yield f"asv's {what} {at} have other parameters than they have today, and are left out"
+        if not known:
+            return
+    measured = {params for params, each in known.items() if any(one.measured is not None for one in each.values())}
+    replaced = measured & elsewhere
+    if replaced:
+        yield f"asv's {what} {at} are held against nothing where the trial log has a newer run: {_named(replaced)}"
+    extra = measured - set(rows) - elsewhere
+    if extra:
+        yield f"asv's {what} {at} hold what the trial log does not, {_named(extra, rows)}"
+    lacking = {params for params, row in rows.items() if params not in known and row.samples}
+    if lacking:
+        yield f"The trial log holds what asv's {what} {at} do not, {_named(lacking, known)}"
+    good = {params for params, row in rows.items() if row.samples}
+    left_out = {each for each in good & set(known) if all(_is_nan(one) for one in known[each].values())}
+    if left_out:
+        yield f"asv's {what} {at} do not apply to what the trial log has samples of, {_named(left_out)}"
+    failed: defaultdict[str, set[tuple[str, ...]]] = defaultdict(set)
+    for params in good & set(known):
+        broken = [name for name, reading in known[params].items() if reading.value is None]
+        if broken:
+            failed[_listed(sorted(broken))].add(params)
+    for names, those in failed.items():
+        yield f"asv says that {names} failed {at}, the trial log has samples of {_named(those)}"
+    bad = sorted(f"{_words(each)} ({rows[each].status})" for each in measured & set(rows) if not rows[each].samples)
+    if bad:
+        yield f"asv's {what} {at} hold figures of which the trial log has no sample: {_listed(bad)}"
+
+
+def _named(those: AbstractSet[tuple[str, ...]], other: Iterable[tuple[str, ...]] = ()) -> str:
+    """Count and name cases: by the strategy alone where the other side lacks it in every case, or all have one only."""
+    partly = {params[0] for params in other}
+    if partly.isdisjoint(params[0] for params in those) and (partly or all(len(params) == 1 for params in those)):
+        names = sorted({params[0] for params in those})
+        return f"{len(names)} {'strategy' if len(names) == 1 else 'strategies'}: {_listed(names)}"
+    names = sorted(map(_words, those))
+    return f"{len(names)} {'case' if len(names) == 1 else 'cases'}: {_listed(names)}"
+
+
+def _is_nan(reading: Reading) -> bool:
+    return reading.value is not None and math.isnan(reading.value)
+
+
+def _words(params: Sequence[str]) -> str:
+    return _line(" ".join(params))
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(map(_line, names[:NAMED]))
+    return shown if len(names) <= NAMED else f"{shown} and {len(names) - NAMED} more"
+
+
+def _line(text: str) -> str:
+    """Return a text on one line, whatever a foreign name holds."""
+    return " ".join(text.split())
