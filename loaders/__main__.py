@@ -280,7 +280,7 @@ def compare(
 @_with
 def report(out: Path, outside: Sequence[str]) -> None:
     """Write the comparison page and its figures as CSV, from the trial logs; `asv publish` puts both into its site."""
-    from loaders._report import export, page, sets
+    from loaders._report import asv_files, export, page, sets
     from loaders._trial import log
 
     _registry.load_files(_registry.outside_files(outside))
@@ -289,7 +289,7 @@ def report(out: Path, outside: Sequence[str]) -> None:
         raise InputError(f"no finished comparison under {log.results_root()}; run `python -m loaders compare` first")
     figures = out.with_suffix(".csv")
     _write(figures, export.tidy(comparisons))
-    _write(out, page.render(comparisons, data=figures.name))
+    _write(out, page.render(comparisons, asv_files.read(log.results_root()), data=figures.name))
     click.echo(f"the comparison page: {out.absolute().as_uri()}")
 
 
@@ -307,7 +307,7 @@ def readme(*, check: bool) -> None:
 
 def _values(question: _registry.Question, given: Sequence[str]) -> dict[str, str]:
     """Return the values that were given, by axis."""
-    chosen = {}
+    chosen: dict[str, str] = {}
     for item in given:
         axis, separator, value = item.partition("=")
         if axis not in question.axes or not separator:

@@ -90,6 +90,11 @@ def level(growth: str | None, level: Estimate | None, held: Estimate | None) -> 
     return f"{growth} at {amount(level.value)}{whose}"
 
 
+def one_line(text: str) -> str:
+    """Return a text on one line, whatever a foreign name holds."""
+    return " ".join(text.split())
+
+
 def ordered(order: OrderQuality | None) -> str:
     """Put an order into figures: ``displacement 0.33, label runs of 1.1, 18 % same-shard neighbours``."""
     if order is None:

@@ -18,7 +18,7 @@ from asv.util import UserError
 
 from loaders import _registry
 from loaders._errors import InputError
-from loaders._report import export, page, sets
+from loaders._report import asv_files, export, page, sets
 
 PAGE, DATA, SCHEMA = "comparison.html", "comparison.csv", "trial.schema.json"
 
@@ -41,8 +41,9 @@ class ComparisonPage(OutputPublisher):  # type: ignore[misc] # asv ships without
             _registry.load_files(_registry.outside_files())
         except InputError as error:  # raising here would leave asv's site without an index
             log.error(str(error))
-        comparisons = sets.collect(Path(conf.results_dir), log.warning)
-        (site / PAGE).write_text(page.render(comparisons, home="index.html", data=DATA), encoding="utf-8")
+        results = Path(conf.results_dir)
+        comparisons, held = sets.collect(results, log.warning), asv_files.read(results, log.warning)
+        (site / PAGE).write_text(page.render(comparisons, held, home="index.html", data=DATA), encoding="utf-8")
         (site / DATA).write_text(export.tidy(comparisons), encoding="utf-8")
         (site / SCHEMA).write_text(export.schema(), encoding="utf-8")
         index = site / "index.html"

@@ -1,4 +1,4 @@
-"""Two instruments on the same question: asv's own results held against the trial log. Pure, but for ``read``.
+"""Two instruments on the same question: asv's own results held against the trial log. Pure.
 
 asv holds two kinds of figures. ``track_*`` are the medians of a comparison's own trials, so they must agree with the
 log. ``time_epoch`` and ``peakmem_epoch`` asv measures itself, in the default case; they differ from a trial's in this:
@@ -17,22 +17,20 @@ log. ``time_epoch`` and ``peakmem_epoch`` asv measures itself, in the default ca
 
 from __future__ import annotations
 
-import ast
-import itertools
 import math
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 from loaders import _registry
+from loaders._report.asv_files import AsvResult, Reading
 from loaders._rows import RESOLUTION, Comparison, Row
-from loaders._stats import CONFIDENCE, Estimate
-from loaders._words import amount, duration, factor
+from loaders._stats import Estimate, quantile
+from loaders._words import amount, duration, factor, one_line
 
 Verdict = Literal["agree", "explained", "flagged", "undecided"]
 
@@ -49,14 +47,8 @@ BLUNT = 2.0
 SAME = 1e-6
 """As a share: two prints of one number differ by rounding only."""
 
-MOST_CELLS = 100_000
-"""Of one benchmark; a file that claims more combinations of parameters is not one of asv's."""
-
 NAMED = 6
 """Names in a sentence; the rest is counted."""
-
-NOT_RESULTS = {"machine.json", "benchmarks.json"}
-"""What else asv keeps among its results."""
 
 
 class Cause(msgspec.Struct, frozen=True):
@@ -79,47 +71,6 @@ CHECKED = {
 }
 """Causes of differing times. Of ``list_to_list``: 0.30 to 0.32 s as it is, 0.09 to 0.12 s after ``gc.disable()``, in
 fresh processes; the other strategies of the question did not change."""
-
-
-class Reading(msgspec.Struct, frozen=True):
-    """What asv holds of one benchmark for one combination of parameters, in seconds or bytes.
-
-    Attributes
-    ----------
-    value
-        The median; ``None`` for asv's "failed", NaN for "not applicable".
-    low, high
-        The ends of asv's 99 % interval of the median, where the file has it and it is bounded.
-    q_25, q_75
-        The quartiles.
-    count
-        How many samples; 1 where asv reads once, as it does of memory.
-    """
-
-    value: float | None
-    low: float | None = None
-    high: float | None = None
-    q_25: float | None = None
-    q_75: float | None = None
-    count: int = 1
-
-    @property
-    def measured(self) -> float | None:
-        """The value, if there is one: neither failed nor not applicable."""
-        return self.value if self.value is not None and math.isfinite(self.value) else None
-
-
-class AsvResult(msgspec.Struct, frozen=True):
-    """One result file of asv.
-
-    ``benchmarks`` maps a benchmark's name to its readings by the values of the parameters; ``python`` is the version
-    asv ran under, such as ``3.11``.
-    """
-
-    machine: str
-    commit: str
-    python: str
-    benchmarks: dict[str, dict[tuple[str, ...], Reading]]
 
 
 class Pair(msgspec.Struct, frozen=True):
@@ -199,84 +150,6 @@ _VERDICTS: dict[Verdict, str] = {
 }
 
 
-def read(root: Path, say: Callable[[str], None] = lambda _: None) -> list[AsvResult]:
-    """Return asv's results below ``root``, in the order of their paths. Nothing in a file is executed.
-
-    A file that is no result, or that this version of asv does not read, is left out, and ``say`` is told in one line.
-    """
-    found = []
-    for path in sorted(root.glob("*/*.json")):
-        if path.name in NOT_RESULTS:
-            continue
-        try:
-            found.append(_load(path))
-        except _FOREIGN as error:
-            why = _line(str(error)) if isinstance(error, _Unreadable) else "not a result file of asv"
-            say(f"{_line(str(path))}: left out: {why}")
-    return found
-
-
-class _Unreadable(Exception):  # noqa: N818 - it never leaves this module
-    """A result file cannot be read; says why."""
-
-
-# asv's reader takes a file's shape for granted, so a foreign one ends in whichever of these it meets first.
-_FOREIGN = (_Unreadable, TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError)
-
-
-def _load(path: Path) -> AsvResult:
-    from asv.results import Results
-    from asv.util import UserError
-
-    try:
-        results = Results.load(str(path))
-    except UserError as error:
-        raise _Unreadable(str(error).replace(f"{path.absolute()} ", "")) from error
-    except OSError as error:
-        raise _Unreadable(error.strerror or str(error)) from error
-    except UnicodeDecodeError as error:
-        raise _Unreadable(f"not UTF-8: {error.reason} at byte {error.start}") from error
-    benchmarks = {}
-    for name in results.get_all_result_keys():
-        params = msgspec.convert(results.get_result_params(name), list[list[str]])
-        if math.prod(map(len, params)) > MOST_CELLS:
-            raise _Unreadable(f"{name} has more than {MOST_CELLS} combinations of parameters")
-        values = results.get_result_value(name, params)
-        stats = results.get_result_stats(name, params)
-        cells = zip(itertools.product(*params), values, stats, strict=True)
-        benchmarks[name] = {
-            tuple(_name(each) for each in cell): _reading(value, about or {}) for cell, value, about in cells
-        }
-    described = {
-        "machine": results.params["machine"],
-        "commit": results.commit_hash,
-        "python": results.params.get("python") or "",
-    }
-    return AsvResult(**msgspec.convert(described, dict[str, str]), benchmarks=benchmarks)
-
-
-def _reading(value: object, stats: Mapping[str, object]) -> Reading:
-    about = {name: msgspec.convert(stats.get(name), float | None) for name in ("ci_99_a", "ci_99_b", "q_25", "q_75")}
-    bounded = {name: each if each is not None and math.isfinite(each) else None for name, each in about.items()}
-    return Reading(
-        msgspec.convert(value, float | None),
-        bounded["ci_99_a"],
-        bounded["ci_99_b"],
-        bounded["q_25"],
-        bounded["q_75"],
-        msgspec.convert(stats.get("repeat") or 1, int),
-    )
-
-
-def _name(written: str) -> str:
-    """Return the string that asv wrote as ``repr``; what is no string stays as it was written."""
-    try:
-        value = ast.literal_eval(written)
-    except (ValueError, SyntaxError, MemoryError):
-        return written
-    return value if isinstance(value, str) else written
-
-
 def held_against(comparison: Comparison, results: Sequence[AsvResult]) -> Instruments | None:
     """Hold asv's results against a comparison, where machine, commit and version of Python are the same.
 
@@ -321,7 +194,7 @@ class _Held:
             if _same_python(each.python, python):
                 self._files[each.commit[:8]].append(each)
             else:
-                self.pythons[each.commit[:8]] = _line(each.python)
+                self.pythons[each.commit[:8]] = one_line(each.python)
 
     def of(self, commit: str, kind: str) -> dict[str, dict[tuple[str, ...], Reading]]:
         """Return the benchmarks of ``Comparison`` or ``Drain`` at a commit, by the rest of their name."""
@@ -520,10 +393,7 @@ def may_be_median(value: float, mean: Estimate, *, logarithmic: bool) -> bool:
         return math.isclose(value, mean.value, rel_tol=SAME)
     if logarithmic and mean.low <= 0:
         return True  # so wide that its lower end was rounded to nothing
-    from scipy.special import stdtrit
-
-    quantile = float(stdtrit(mean.count - 1, 0.5 + CONFIDENCE / 2))
-    deviation = (scale(mean.high) - scale(mean.low)) / 2 / quantile * math.sqrt(mean.count - 1)
+    deviation = (scale(mean.high) - scale(mean.low)) / 2 / quantile(mean.count) * math.sqrt(mean.count - 1)
     rounding = SAME if logarithmic else SAME * abs(mean.value)
     return abs(scale(value) - scale(mean.value)) <= deviation + rounding
 
@@ -642,14 +512,9 @@ def _is_nan(reading: Reading) -> bool:
 
 
 def _words(params: Sequence[str]) -> str:
-    return _line(" ".join(params))
+    return one_line(" ".join(params))
 
 
 def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(map(_line, names[:NAMED]))
+    shown = ", ".join(map(one_line, names[:NAMED]))
     return shown if len(names) <= NAMED else f"{shown} and {len(names) - NAMED} more"
-
-
-def _line(text: str) -> str:
-    """Return a text on one line, whatever a foreign name holds."""
-    return " ".join(text.split())

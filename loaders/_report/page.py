@@ -13,7 +13,8 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from loaders import _registry, _words
-from loaders._report import charts, claims, findings
+from loaders._report import charts, claims, findings, instruments
+from loaders._report.asv_files import AsvResult
 from loaders._report.sets import ResultSet
 from loaders._rows import RESOLUTION, Comparison, Row
 from loaders._stats import quantile
@@ -25,9 +26,20 @@ ROUNDS = 64
 """Student's t is embedded for so many samples; a run of more rounds has practically the last one."""
 
 
-def render(results: Sequence[ResultSet], home: str | None = None, data: str | None = None) -> str:
-    """Return the page; ``home`` is the address of asv's own index and ``data`` of the CSV, where there are such."""
+def render(
+    results: Sequence[ResultSet],
+    held: Sequence[AsvResult] = (),
+    *,
+    home: str | None = None,
+    data: str | None = None,
+) -> str:
+    """Return the page.
+
+    ``held`` is what asv has measured itself; ``home`` is the address of its own index and ``data`` of the CSV, where
+    there are such.
+    """
     environment = _environment()
+    environment.globals["both_instruments"] = lambda comparison: instruments.held_against(comparison, held)
     template = environment.get_template("set.html.j2")
     sections: list[Markup] = []
     left_out: list[str] = []
@@ -67,6 +79,8 @@ def _environment() -> jinja2.Environment:
     )
     environment.filters.update(
         duration=lambda each: _stacked(_words.estimated(each, _words.duration)),
+        reading=lambda each: _stacked(_words.estimated(each.estimate, _words.duration)),
+        bytes=_words.amount,
         small_amount=lambda each: _stacked(_words.estimated(each, _words.small_amount)),
         amount=lambda each: _stacked(_words.estimated(each, _words.amount)),
         rate=_words.rate,

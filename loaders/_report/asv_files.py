@@ -1,0 +1,145 @@
+"""asv's own result files. Anybody may have written them: nothing in them is executed, and nothing stops the page."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from loaders._stats import Estimate
+from loaders._words import one_line
+
+MOST_CELLS = 100_000
+"""Of one benchmark; a file that claims more combinations of parameters is not one of asv's."""
+
+NOT_RESULTS = {"machine.json", "benchmarks.json"}
+"""What else asv keeps among its results."""
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """What asv holds of one benchmark for one combination of parameters, in seconds or bytes.
+
+    Attributes
+    ----------
+    value
+        The median; ``None`` for asv's "failed", NaN for "not applicable".
+    low, high
+        The ends of asv's 99 % interval of the median, where the file has it and it is bounded.
+    q_25, q_75
+        The quartiles.
+    count
+        How many samples; 1 where asv reads once, as it does of memory.
+    """
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    q_25: float | None = None
+    q_75: float | None = None
+    count: int = 1
+
+    @property
+    def estimate(self) -> Estimate:
+        """The median with its interval; no time is below zero, as that of few samples may be."""
+        low = None if self.low is None else max(0.0, self.low)
+        return Estimate(self.value or 0.0, low, self.high, self.count)
+
+    @property
+    def measured(self) -> float | None:
+        """The value, if there is one: neither failed nor not applicable."""
+        return self.value if self.value is not None and math.isfinite(self.value) else None
+
+
+class AsvResult(msgspec.Struct, frozen=True):
+    """One result file of asv.
+
+    ``benchmarks`` maps a benchmark's name to its readings by the values of the parameters; ``python`` is the version
+    asv ran under, such as ``3.11``.
+    """
+
+    machine: str
+    commit: str
+    python: str
+    benchmarks: dict[str, dict[tuple[str, ...], Reading]]
+
+
+def read(root: Path, say: Callable[[str], None] = lambda _: None) -> list[AsvResult]:
+    """Return asv's results below ``root``, in the order of their paths. Nothing in a file is executed.
+
+    A file that is no result, or that this version of asv does not read, is left out, and ``say`` is told in one line.
+    """
+    found = []
+    for path in sorted(root.glob("*/*.json")):
+        if path.name in NOT_RESULTS:
+            continue
+        try:
+            found.append(_load(path))
+        except _FOREIGN as error:
+            why = one_line(str(error)) if isinstance(error, _Unreadable) else "not a result file of asv"
+            say(f"{one_line(str(path))}: left out: {why}")
+    return found
+
+
+class _Unreadable(Exception):  # noqa: N818 - it never leaves this module
+    """A result file cannot be read; says why."""
+
+
+# asv's reader takes a file's shape for granted, so a foreign one ends in whichever of these it meets first.
+_FOREIGN = (_Unreadable, TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError)
+
+
+def _load(path: Path) -> AsvResult:
+    from asv.results import Results
+    from asv.util import UserError
+
+    try:
+        results = Results.load(str(path))
+    except UserError as error:
+        raise _Unreadable(str(error).replace(f"{path.absolute()} ", "")) from error
+    except OSError as error:
+        raise _Unreadable(error.strerror or str(error)) from error
+    except UnicodeDecodeError as error:
+        raise _Unreadable(f"not UTF-8: {error.reason} at byte {error.start}") from error
+    benchmarks = {}
+    for name in results.get_all_result_keys():
+        params = msgspec.convert(results.get_result_params(name), list[list[str]])
+        if math.prod(map(len, params)) > MOST_CELLS:
+            raise _Unreadable(f"{name} has more than {MOST_CELLS} combinations of parameters")
+        values = results.get_result_value(name, params)
+        stats = results.get_result_stats(name, params)
+        cells = zip(itertools.product(*params), values, stats, strict=True)
+        benchmarks[name] = {
+            tuple(_name(each) for each in cell): _reading(value, about or {}) for cell, value, about in cells
+        }
+    described = {
+        "machine": results.params["machine"],
+        "commit": results.commit_hash,
+        "python": results.params.get("python") or "",
+    }
+    return AsvResult(**msgspec.convert(described, dict[str, str]), benchmarks=benchmarks)
+
+
+def _reading(value: object, stats: Mapping[str, object]) -> Reading:
+    about = {name: msgspec.convert(stats.get(name), float | None) for name in ("ci_99_a", "ci_99_b", "q_25", "q_75")}
+    bounded = {name: each if each is not None and math.isfinite(each) else None for name, each in about.items()}
+    return Reading(
+        msgspec.convert(value, float | None),
+        bounded["ci_99_a"],
+        bounded["ci_99_b"],
+        bounded["q_25"],
+        bounded["q_75"],
+        msgspec.convert(stats.get("repeat") or 1, int),
+    )
+
+
+def _name(written: str) -> str:
+    """Return the string that asv wrote as ``repr``; what is no string stays as it was written."""
+    try:
+        value = ast.literal_eval(written)
+    except (ValueError, SyntaxError, MemoryError):
+        return written
+    return value if isinstance(value, str) else written
