@@ -70,14 +70,19 @@ class AsvResult(msgspec.Struct, frozen=True):
 def read(root: Path, say: Callable[[str], None] = lambda _: None) -> list[AsvResult]:
     """Return asv's results below ``root``, in the order of their paths. Nothing in a file is executed.
 
-    A file that is no result, or that this version of asv does not read, is left out, and ``say`` is told in one line.
+    A file that is no result, or that this version of asv does not read, is left out, as are benchmarks whose version is
+    not that of ``benchmarks.json``; ``say`` is told in one line.
     """
     found = []
+    current = _versions(root / "benchmarks.json")
     for path in sorted(root.glob("*/*.json")):
         if path.name in NOT_RESULTS:
             continue
         try:
-            found.append(_load(path))
+            result, old = _load(path, current)
+            found.append(result)
+            if old:
+                say(f"{one_line(str(path))}: left out what benchmarks of another version measured: {', '.join(old)}")
         except _FOREIGN as error:
             why = one_line(str(error)) if isinstance(error, _Unreadable) else "not a result file of asv"
             say(f"{one_line(str(path))}: left out: {why}")
@@ -92,7 +97,21 @@ class _Unreadable(Exception):  # noqa: N818 - it never leaves this module
 _FOREIGN = (_Unreadable, TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError)
 
 
-def _load(path: Path) -> AsvResult:
+def _versions(path: Path) -> dict[str, str]:
+    """Return the version of each benchmark that asv knows; none where its list is not there or is not one."""
+    try:
+        held = msgspec.json.decode(path.read_bytes(), type=dict[str, object])
+        return {name: msgspec.convert(each, _Versioned).version for name, each in held.items() if name != "version"}
+    except (OSError, msgspec.DecodeError):
+        return {}
+
+
+class _Versioned(msgspec.Struct):
+    version: str
+
+
+def _load(path: Path, current: Mapping[str, str]) -> tuple[AsvResult, list[str]]:
+    """Return a result, and the names of the benchmarks in it that measured something else than they do now."""
     from asv.results import Results
     from asv.util import UserError
 
@@ -105,7 +124,10 @@ def _load(path: Path) -> AsvResult:
     except UnicodeDecodeError as error:
         raise _Unreadable(f"not UTF-8: {error.reason} at byte {error.start}") from error
     benchmarks = {}
-    for name in results.get_all_result_keys():
+    versions = dict(results.benchmark_version)
+    names = sorted(results.get_all_result_keys())
+    old = [one_line(name) for name in names if name in current and versions.get(name) != current[name]]
+    for name in names:
         params = msgspec.convert(results.get_result_params(name), list[list[str]])
         if math.prod(map(len, params)) > MOST_CELLS:
             raise _Unreadable(f"{name} has more than {MOST_CELLS} combinations of parameters")
@@ -120,7 +142,8 @@ def _load(path: Path) -> AsvResult:
         "commit": results.commit_hash,
         "python": results.params.get("python") or "",
     }
-    return AsvResult(**msgspec.convert(described, dict[str, str]), benchmarks=benchmarks)
+    kept = {name: cells for name, cells in benchmarks.items() if one_line(name) not in old}
+    return AsvResult(**msgspec.convert(described, dict[str, str]), benchmarks=kept), old
 
 
 def _reading(value: object, stats: Mapping[str, object]) -> Reading:

@@ -173,3 +173,22 @@ def test_parameters_are_read_and_not_executed(tmp_path: Path) -> None:
     (found,) = asv_files.read(tmp_path)
     assert set(found.benchmarks["selection.Drain.time_epoch"]) == {(code,), ("it's",), ("1",)}
     assert not planted.exists()
+
+
+def test_what_a_benchmark_of_another_version_measured_is_left_out_and_said(tmp_path: Path) -> None:
+    _file(tmp_path)
+    for version, found in (("1", 2), ("2", 1)):
+        known = {"selection.Drain.time_epoch": {"version": version}, "version": 2}
+        (tmp_path / "benchmarks.json").write_text(json.dumps(known))
+        said: list[str] = []
+        (result,) = asv_files.read(tmp_path, said.append)
+        assert len(result.benchmarks) == found
+        assert ["another version measured: selection.Drain.time_epoch" in each for each in said] == [True] * (2 - found)
+
+
+@pytest.mark.parametrize("content", [b"cut", b"[]", b'{"a": 3}', b'{"a": {"version": 1}}', b"\xff"])
+def test_a_broken_list_of_benchmarks_rules_nothing_out(tmp_path: Path, content: bytes) -> None:
+    _file(tmp_path)
+    (tmp_path / "benchmarks.json").write_bytes(content)
+    (found,) = asv_files.read(tmp_path)
+    assert len(found.benchmarks) == 2

@@ -7,12 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from loaders._trial import log
 from tests.conftest import ROOT
 from tests.report.runs import run_of, write_log
 from tests.report.test_page import Parsed
+from tests.test_rows import record
 
 
 def make_project(parent: Path) -> Path:
@@ -82,3 +84,29 @@ def test_no_results_at_all_are_said_on_the_page(project: Path) -> None:
     done = publish(project)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "There are no results yet" in (project / ".asv" / "html" / "comparison.html").read_text("utf-8")
+
+
+def test_a_folder_of_everything_that_may_lie_in_it(project: Path) -> None:
+    """A failure, a skip, a quick run, foreign files, and asv's results of a benchmark that has changed since."""
+    results = project / "results"
+    quick = [record(name, 0, time=1.0, run="q", question="read_order") for name in ("range_indexed", "interleave")]
+    skipped = record(
+        "interleave_jemalloc", 0, run="q", question="read_order", status="skipped", message="not installed"
+    )
+    failed = record("parallel_reads", 0, run="q", question="read_order", status="failed", message="planted")
+    started = "2027-01-01T00:00:00+00:00"
+    write_log(results, [msgspec.structs.replace(each, started=started) for each in [*quick, skipped, failed]])
+    shutil.copytree(ROOT / "results" / "reference", results / "reference", ignore=shutil.ignore_patterns("*.jsonl"))
+    (results / "reference" / "notes.json").write_text('{"version": 2, "results": []}')
+    (results / "box" / "trials.csv").write_text("time\n1\n")
+    done = publish(project)
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, said
+    assert "Traceback" not in said
+    assert "left out what benchmarks of another version measured: read_order.Comparison.track_cpu_time" in said
+    assert "notes.json" in said
+    text = Parsed((project / ".asv" / "html" / "comparison.html").read_text("utf-8")).text
+    assert "failed: planted" in text
+    assert "skipped: not installed" in text
+    assert "Not in this run, as a quick one leaves them out: sequential," in text
+    assert "single samples, no interval" in text
