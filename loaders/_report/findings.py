@@ -9,6 +9,9 @@ from loaders._rows import Row, Scaling
 from loaders._stats import ratio_of
 from loaders._words import amount, duration, factor, small_amount, times
 
+FAT = 2
+"""Peak memory over the baseline's, by the lower end of the interval, from which on a slow strategy is to be avoided."""
+
 CURED = 1.25
 """Peak over floor below which a cure is worth naming."""
 
@@ -65,6 +68,23 @@ def of_memory(rows: Sequence[Row]) -> str:
         return "No strategy's memory was measured"
     (least, leanest), (most, fattest) = measured[0], measured[-1]
     return f"From {amount(least)} ({leanest}) to {amount(most)} ({fattest})"
+
+
+def of_worst(rows: Sequence[Row]) -> str:
+    """Say which strategy to avoid, and why: beyond doubt it is slower than the baseline, at a multiple of its memory."""
+    fat = [
+        (row.peak.value, row.strategy, row)
+        for row in rows
+        if row.peak and row.peak_ratio and (row.peak_ratio.low or 0.0) > FAT
+        if row.ratio and (row.ratio.low or 0.0) > 1 and not (row.saved and row.saved.value > 0)
+    ]
+    baseline = next((row.strategy for row in rows if row.is_baseline), "")
+    if not fat:
+        return ""
+    peak, name, row = max(fat, key=lambda each: each[:2])
+    why = row.label.replace("`", "").rstrip(".")
+    memory, time = times(row.peak_ratio, "leaner", "fatter"), times(row.ratio)
+    return f"Avoid {name} ({why}): {amount(peak)}, {memory} than {baseline}, and {time}"
 
 
 def of_later(rows: Sequence[Row]) -> str:
@@ -186,5 +206,11 @@ def of_order(rows: Sequence[Row]) -> str:
 def of(rows: Sequence[Row]) -> str:
     """Return all of it as one line."""
     memory = of_memory(rows)
-    sentences = [of_time(rows), of_later(rows), of_pairs(rows), f"Peak memory {memory[0].lower()}{memory[1:]}"]
+    sentences = [
+        of_time(rows),
+        of_worst(rows),
+        of_later(rows),
+        of_pairs(rows),
+        f"Peak memory {memory[0].lower()}{memory[1:]}",
+    ]
     return ". ".join(filter(None, sentences)) + "."

@@ -41,6 +41,25 @@ def test_memory_goes_from_least_to_most() -> None:
     assert findings.of_memory([]) == "No strategy's memory was measured"
 
 
+def test_what_is_fat_beyond_doubt_and_not_faster_is_to_be_avoided() -> None:
+    def found(fat: tuple[float, float], time: float, peaks: tuple[float, float] = (24, 24)) -> str:
+        records = [
+            record(name, index, seconds * (1 + index), mebibytes[index])
+            for index in range(2)
+            for name, seconds, mebibytes in [("numpy_to_numpy", 1.0, peaks), ("numpy_to_list", time, fat)]
+        ]
+        return findings.of_worst(comparison(records).rows)
+
+    assert found((1054, 1054), 4.0) == (
+        "Avoid numpy_to_list (Mixed: append data[i], a view that keeps the whole old array alive, to a list): "
+        "1054 MiB, 43.9× fatter (43.9 to 43.9) than numpy_to_numpy, and 4.00× slower (4.00 to 4.00)"
+    )
+    assert found((1054, 1054), 1.0) == "", "not slower"
+    assert found((47, 47), 4.0) == "", "less than twice as much"
+    assert found((1054, 30), 4.0) == "", "not beyond doubt"
+    assert findings.of_worst([]) == ""
+
+
 def test_pairs_say_what_is_left_of_the_gap() -> None:
     records = [
         record(name, index, question="resize", case={"scale": "0.5"}, metrics=Metrics(sample_time=time * (1 + index)))
