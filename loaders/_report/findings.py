@@ -110,21 +110,29 @@ def of_pairs(rows: Sequence[Row]) -> str:
     return f"With the same output: {'; '.join(said)}" if said else ""
 
 
-def of_growth(rows: Sequence[Row]) -> str:
-    """Say who holds memory beyond what the buffers need, and what brings it down at which price; nothing without cures.
-
-    A cure is a strategy that ``matches`` the one that it cures, and costs what it takes longer.
-    """
+def of_level(rows: Sequence[Row]) -> str:
+    """Say who holds memory beyond what the buffers need, and whose it is; nothing without cures."""
     cures = cures_of(rows)
     if not cures:
         return ""
-    ill, healed = cures[0]
+    ill, _ = cures[0]
     if not ill.floor or not ill.level:
         return ""
     held = ill.level_held.value if ill.level_held else 0.0
     beyond = ill.level.value - ill.floor
     whose = f", and {amount(held)} of it was freed and is held by the allocator: no leak" if held > beyond / 2 else ""
-    sentence = f"{ill.strategy} holds {amount(ill.level.value)}, {factor(ill.level.value / ill.floor)} its floor{whose}"
+    return f"{ill.strategy} holds {amount(ill.level.value)}, {factor(ill.level.value / ill.floor)} its floor{whose}"
+
+
+def of_growth(rows: Sequence[Row]) -> str:
+    """Say what ``of_level`` says, and what brings the memory down at which price; nothing without cures.
+
+    A cure is a strategy that ``matches`` the one that it cures, and costs what it takes longer.
+    """
+    sentence = of_level(rows)
+    if not sentence:
+        return ""
+    _, healed = cures_of(rows)[0]
     good = [row for row in healed if row.over_floor and row.over_floor.value < CURED]
     said = [
         f"{row.strategy} peaks at {factor(row.over_floor.value)} ({times(row.pair)})" for row in good if row.over_floor
