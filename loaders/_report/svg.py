@@ -1,0 +1,146 @@
+"""Vega-Lite specifications to SVG text: small, with a text alternative, and with tooltips that need no script. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sized
+from typing import Any
+from xml.etree import ElementTree
+
+import vl_convert
+
+NAMESPACE = "http://www.w3.org/2000/svg"
+FONT = "system-ui, sans-serif"
+
+GEOMETRY = frozenset({"d", "dy", "height", "transform", "viewBox", "width", "x", "x2", "y", "y2"})
+INHERITED = (
+    "fill",
+    "font-size",
+    "font-weight",
+    "pointer-events",
+    "stroke",
+    "stroke-dasharray",
+    "stroke-width",
+    "text-anchor",
+)
+KEPT = GEOMETRY.union(INHERITED, {"href", "opacity", "preserveAspectRatio"})
+"""The attributes that draw something. What else Vega writes is for its scripts, or names the parts of an ``img``."""
+
+TEXTS = frozenset({"domain", "sort", "title", "values"})
+"""The parts of a specification in which strings are shown, or are data."""
+
+DEFAULTS = {
+    ("font-weight", "normal"),
+    ("opacity", "1"),
+    ("pointer-events", "none"),
+    ("stroke-width", "1"),
+    ("transform", "translate(0,0)"),
+    ("x2", "0"),
+    ("y2", "0"),
+}
+
+# What XML cannot hold; vl_convert aborts the process over it.
+NOT_XML = dict.fromkeys([*({*range(32)} - {*map(ord, "\t\n\r")}), 0xFFFE, 0xFFFF], "\N{REPLACEMENT CHARACTER}")
+
+_NUMBER = re.compile(r"-?\d*\.?\d+(?:e[-+]?\d+)?")
+_SHIFT = re.compile(r"translate\((.+),(.+)\)")
+
+
+def drawn(spec: Mapping[str, Any], description: str, unmeasured: Iterable[str] = ()) -> str:
+    """Return the SVG of a Vega-Lite specification.
+
+    Parameters
+    ----------
+    spec
+        A mark's ``description`` becomes its tooltip: a ``<title>``.
+    description
+        All that the picture shows, for those who cannot see it.
+    unmeasured
+        Texts that the layout leaves room enough for, as it does for titles. vl_convert takes a millisecond to measure
+        twenty letters, most of its time: it is given one letter instead of such a text, which is put in afterwards.
+    """
+    letters: dict[str, str] = {}
+    for text in unmeasured:
+        letters.setdefault(text, _letter(letters))
+    short = _shortened(spec, letters, is_text=False)
+    # What is parsed is Vega's own: no document type, no entities.
+    root = ElementTree.fromstring(vl_convert.vegalite_to_svg(short))  # noqa: S314
+    texts = {letter: text for text, letter in letters.items()}
+    for element in root.iter(f"{{{NAMESPACE}}}text"):
+        element.text = texts.get(element.text or "", element.text)
+    (small,) = _smaller(root)
+    small.attrib = {"xmlns": NAMESPACE, "role": "img", "aria-label": description, "font-family": FONT, **small.attrib}
+    return ElementTree.tostring(small, "unicode").translate(NOT_XML)
+
+
+def _letter(letters: Sized) -> str:
+    """Return a letter of which no other text of a chart consists: Ā is the first."""
+    return chr(0x100 + len(letters))
+
+
+def _shortened(part: Any, letters: dict[str, str], *, is_text: bool) -> Any:
+    """Return a part of a specification with letters for texts, and give titles a letter."""
+    if isinstance(part, Mapping):
+        if isinstance(title := part.get("title"), str):
+            letters.setdefault(title, _letter(letters))
+        return {key: _shortened(each, letters, is_text=is_text or key in TEXTS) for key, each in part.items()}
+    if isinstance(part, list):
+        return [_shortened(each, letters, is_text=is_text) for each in part]
+    return letters.get(part, part.translate(NOT_XML)) if is_text and isinstance(part, str) else part
+
+
+def _smaller(element: ElementTree.Element) -> Iterator[ElementTree.Element]:
+    """Yield what draws the same with less text: the element, its children, or nothing."""
+    if element.get("display") == "none":
+        return
+    tag = element.tag = element.tag.removeprefix(f"{{{NAMESPACE}}}")
+    hover = "" if tag == "g" else element.get("aria-label", "")
+    element.attrib = dict(_attributes(element))
+    element[:] = [each for child in element for each in _smaller(child)]
+    unpainted = tag == "path" and not {"fill", "stroke"} & element.attrib.keys()
+    if hover:
+        ElementTree.SubElement(element, "title").text = hover
+        if unpainted:
+            element.set("pointer-events", "all")
+    if tag == "g":
+        yield from _regrouped(element)
+    elif hover or not unpainted:
+        yield element
+
+
+def _attributes(element: ElementTree.Element) -> Iterator[tuple[str, str]]:
+    for qualified, value in element.items():
+        name = qualified.rpartition("}")[2]
+        short = _NUMBER.sub(_tenths, value) if name in GEOMETRY else value
+        if name in KEPT and (name, short) not in DEFAULTS:
+            yield name, short
+
+
+def _tenths(number: re.Match[str]) -> str:
+    return f"{round(float(number[0]), 1) + 0:g}"  # + 0 makes a negative zero a zero
+
+
+def _regrouped(group: ElementTree.Element) -> Iterator[ElementTree.Element]:
+    """Give a group what all its children have in common; yield it only where it then says anything."""
+    for name in INHERITED:
+        values = {child.get(name) for child in group}
+        if len(values) == 1 and (value := values.pop()) is not None:
+            group.set(name, value)
+            for child in group:
+                del child.attrib[name]
+    if not group.attrib:
+        yield from group
+    elif len(group) == 1 and group[0].tag == "g":
+        (inner,) = group
+        shift = _sum(group.attrib.pop("transform", ""), inner.attrib.pop("transform", ""))
+        inner.attrib = {**group.attrib, **inner.attrib, **shift}
+        yield inner
+    elif len(group):
+        yield group
+
+
+def _sum(*shifts: str) -> dict[str, str]:
+    """Add up translations; nothing else stands in a group's ``transform`` here."""
+    found = [match for shift in shifts if (match := _SHIFT.fullmatch(shift))]
+    x, y = (sum(float(match[axis]) for match in found) for axis in (1, 2))
+    return {"transform": f"translate({x:g},{y:g})"} if x or y else {}
