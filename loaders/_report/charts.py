@@ -1,305 +1,454 @@
-"""Charts: declared with Altair, rendered to SVG text, readable without colour. Pure."""
+"""Charts: declared in Vega-Lite, readable without colour, with exact figures under the pointer. Pure."""
 
 from __future__ import annotations
 
 import base64
-import html
-import textwrap
-from collections.abc import Sequence
+import io
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-import altair as alt
-import vl_convert
+from markupsafe import Markup
 
-from loaders._report import findings
+from loaders._report import findings, svg
 from loaders._rows import Comparison, Row
 from loaders._stats import Estimate
-from loaders._words import amount, duration, estimated, level, most, ordered, small_amount
+from loaders._words import amount, duration, estimated, level, most, ordered
 
-WIDTH = 380
+Spec = dict[str, Any]
+"""A part of a Vega-Lite specification, or data for one."""
+
+WIDTH, ROW_HEIGHT = 380, 22
 LETTER_WIDTH = 7
-ROW_HEIGHT = 22
-PANEL_WIDTH, PANEL_HEIGHT, COLUMNS = 230, 120, 3
-TITLE, WIDE_TITLE = 66, 104
-"""Letters in a line of a title."""
+"""What is set aside for a letter of a strategy's name: the fonts of browsers differ."""
 
-SERIES_COLOURS = ["#1d4ed8", "#b45309", "#15803d"]
+PANEL_WIDTH, PANEL_HEIGHT, COLUMNS = 230, 120, 3
+LINE_POINTS = 60
+"""Of a line over the batches, at the most."""
+
+MOST_TICKS = 8
+FINE = [range(100, 1000, step) for step in (5, 10, 20, 50)]
+GRIDS: list[Sequence[int]] = [*FINE, (100, 150, 200, 300, 500, 700), (100, 200, 500), (100, 300), (100,)]
+"""Round numbers within a decade, in hundredths of it; the finest that has no more than so many ticks is taken."""
+
 MIB = 2**20
 SMALLEST_MEMORY = 0.1
 """In MiB: the left end of a logarithmic axis of memory; smaller figures are drawn there."""
 
 TIME_METRICS = {"epoch_time": "time of an epoch", "sample_time": "time of a sample"}
+MEMORY = "peak memory above the baseline in MiB"
+
+# Against white, every colour of a mark has a contrast of 4.5:1 or more.
+BLUE, AMBER, GREEN, GREY, INK = "#1d4ed8", "#b45309", "#15803d", "#6b7280", "#222"
+# As many shapes as strategies tell the lines apart where the colours do not.
+COLOURS = [BLUE, AMBER, GREEN, "#7e22ce", "#be123c", "#0f766e"]
+DASHES = [[1, 0], [6, 3], [2, 2], [8, 2, 2, 2], [12, 4]]
+SHAPES = [
+    *("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left"),
+    "M-1,-1L1,-1L-1,1L1,1Z",
+    "M-1,-1L-1,1L1,-1L1,1Z",
+    "M-1.3,-.4L1.3,-.4L1.3,.4L-1.3,.4Z",
+    "M-.4,-1.3L.4,-1.3L.4,1.3L-.4,1.3Z",
+    "M0,-1.4L.4,-.4L1.4,0L.4,.4L0,1.4L-.4,.4L-1.4,0L-.4,-.4Z",
+]
+
+CONFIG: Spec = {
+    "aria": False,
+    "background": None,
+    "font": svg.FONT,
+    "axis": {
+        "domainColor": "#888",
+        "gridColor": "#ddd",
+        "labelAngle": 0,
+        "labelFlush": False,
+        "labelFontSize": 11,
+        "labelLimit": 0,
+        "labelOverlap": False,
+        "tickColor": "#888",
+        "titleFontSize": 11,
+        "titleFontWeight": "normal",
+        "titleLimit": 0,
+    },
+    "axisY": {"titlePadding": 14},
+    "header": {"labelFontSize": 11, "labelLimit": 0, "title": None},
+    # The browser's font may be wider than the one that legends are laid out with.
+    "legend": {
+        "columnPadding": 36,
+        "labelFontSize": 11,
+        "labelLimit": 0,
+        "offset": 12,
+        "orient": "top",
+        "symbolLimit": 0,
+        "title": None,
+    },
+    "point": {"filled": True, "opacity": 1},
+    "title": {"anchor": "start", "frame": "group", "fontSize": 11, "fontWeight": "normal", "limit": 0, "offset": 10},
+    "view": {"stroke": None},
+}
+_RANGE: Spec = {"type": "rule", "color": "#444", "strokeWidth": 2}
+_HOVERED: Spec = {"type": "rect", "fill": "transparent"}
+"""Lies over marks that are too small or too thin to point at."""
 
 
-def time_chart(comparison: Comparison, rows: Sequence[Row]) -> str:
-    """Return the SVG of every strategy's time with its interval."""
-    title = findings.of_time(rows)
-    axis = f"{TIME_METRICS[comparison.ranked_by]} in ms (log scale)"
-    points = [_point(row, rows, row.time, 1e3) for row in rows if row.time]
-    said = "; ".join(f"{row.strategy} {estimated(row.time, duration)}" for row in rows if row.time)
-    return _svg(_intervals(points, title, axis), f"{title}. {said}")
+@dataclass(frozen=True)
+class Chart:
+    """A picture and the finding that stands over it; no picture where there is nothing to draw."""
+
+    title: str
+    picture: Markup = field(default_factory=Markup)
 
 
-def tradeoff_chart(rows: Sequence[Row]) -> str:
-    """Return the SVG of time against peak memory, with the strategies marked that no other beats in both."""
+def time_chart(comparison: Comparison, rows: Sequence[Row]) -> Chart:
+    """Return every strategy's time with its interval."""
+    points = [_point(row, rows, row.time, duration, 1e3) for row in rows if row.time]
+    return _intervals(findings.of_time(rows), points, f"{TIME_METRICS[comparison.ranked_by]} in ms (log scale)")
+
+
+def memory_chart(rows: Sequence[Row], standing_alone: Spec | None = None) -> Chart:
+    """Return every strategy's peak memory with its interval."""
+    points = [_point(row, rows, row.peak, amount, 1 / MIB, SMALLEST_MEMORY) for row in rows if row.peak]
+    return _intervals(findings.of_memory(rows), points, f"{MEMORY} (log scale)", standing_alone)
+
+
+def memory_picture(rows: Sequence[Row]) -> str:
+    """Return the SVG of ``memory_chart`` with its title in it, on white."""
+    title = {"text": findings.of_memory(rows), "frame": "bounds", "fontSize": 13, "fontWeight": "bold", "offset": 12}
+    return memory_chart(rows, {"background": "white", "title": title}).picture
+
+
+def tradeoff_chart(rows: Sequence[Row]) -> Chart:
+    """Return time against peak memory, with the strategies marked that no other beats in both."""
     best = [row.strategy for row in findings.frontier(rows)]
-    points = [
+    title = f"Best trade-offs of time and memory, from left to right: {', '.join(best)}"
+    kinds = ["best trade-off", "beaten in both"]
+    points: list[Spec] = [
         {
-            "strategy": findings.name_of(row, rows),
-            "time": row.time.value * 1e3,
-            "memory": max(SMALLEST_MEMORY, row.peak.value / MIB),
-            "kind": "best trade-off" if row.strategy in best else "beaten in both",
+            "time": _bounds(row.time, 1e3),
+            "peak": _bounds(row.peak, 1 / MIB, SMALLEST_MEMORY),
+            "kind": kinds[row.strategy not in best],
+            "hover": f"{_named(row, rows)}: {estimated(row.time, duration)}, {estimated(row.peak, amount)}",
+            "is_baseline": row.is_baseline,
         }
         for row in rows
         if row.time and row.peak
     ]
-    title = f"Best trade-offs of time and memory, from left to right: {', '.join(best)}"
-    kinds = ["best trade-off", "beaten in both"]
-    base = alt.Chart(_data(points)).encode(
-        x=alt.X("time:Q", scale=alt.Scale(type="log", nice=False, padding=20), title="time in ms (log scale)"),
-        y=alt.Y(
-            "memory:Q",
-            scale=alt.Scale(type="log", nice=False, padding=20),
-            title="peak memory above the baseline in MiB (log scale)",
-        ),
-    )
-    marks = base.mark_point(size=80, filled=True, opacity=1, stroke="#222").encode(
-        shape=alt.Shape("kind:N", scale=alt.Scale(domain=kinds, range=["diamond", "circle"]), title=None),
-        color=alt.Color("kind:N", scale=alt.Scale(domain=kinds, range=["#15803d", "#9ca3af"]), title=None),
-    )
-    declared: dict[str, Any] = (
-        marks.properties(width=WIDTH + 100, height=260, title=_titled(title))
-        .configure(background="transparent", font="system-ui, sans-serif")
-        .configure_axis(labelFontSize=11, titleFontSize=11, gridColor="#ddd")
-        .configure_legend(orient="top")
-        .to_dict()
-    )
-    return _svg(declared, title)
+    if not points:
+        return Chart(title)
+    baseline = [each for each in points if each["is_baseline"]]
+    marked = "; dashed: the baseline strategy" if baseline else ""
+    x = _logarithmic("time.value", f"time in ms (log scale){marked}", [each["time"]["value"] for each in points])
+    y = _logarithmic("peak.value", None, [each["peak"]["value"] for each in points])
+    ranges = {"type": "rule", "color": GREY}
+    spec = {
+        "width": WIDTH + 100,
+        "height": 260,
+        "title": f"{MEMORY} (log scale)",
+        "data": {"values": points},
+        "layer": [
+            *(_reference("x", x, each["time"]["value"]) for each in baseline),
+            *(_reference("y", y, each["peak"]["value"]) for each in baseline),
+            {"mark": ranges, "encoding": {"x": {**x, "field": "time.low"}, "x2": {"field": "time.high"}, "y": y}},
+            {"mark": ranges, "encoding": {"y": {**y, "field": "peak.low"}, "y2": {"field": "peak.high"}, "x": x}},
+            {
+                "mark": {"type": "point", "size": 80, "stroke": INK},
+                "encoding": {
+                    "x": x,
+                    "y": y,
+                    "shape": _nominal("kind", kinds, ["diamond", "circle"]),
+                    "color": _nominal("kind", kinds, [GREEN, GREY]),
+                    "description": {"field": "hover"},
+                },
+            },
+        ],
+    }
+    return _chart(title, spec, [each["hover"] for each in points])
 
 
-def memory_chart(rows: Sequence[Row], background: str = "transparent") -> str:
-    """Return the SVG of every strategy's peak memory with its interval."""
-    title = findings.of_memory(rows)
-    points = [_point(row, rows, row.peak, 2**-20, at_least=SMALLEST_MEMORY) for row in rows if row.peak]
-    said = "; ".join(f"{row.strategy} {estimated(row.peak, amount)}" for row in rows if row.peak)
-    chart = _intervals(points, title, "peak memory above the baseline in MiB (log scale)", background)
-    return _svg(chart, f"{title}. {said}")
-
-
-def steps_chart(rows: Sequence[Row]) -> str:
-    """Return the SVG of memory over the batches: a panel a strategy, what is in use and what malloc holds apart."""
-    panels = [row for row in rows if row.trace]
+def steps_chart(rows: Sequence[Row]) -> Chart:
+    """Return memory over the batches: a panel a strategy, what is in use and what malloc holds apart."""
     kinds = ["resident", "in use", "held by the allocator"]
-    points = []
-    for row in panels:
-        assert row.trace  # noqa: S101 - for the type checker: asked above
-        for kind, values in zip(kinds, (row.trace.resident, row.trace.in_use, row.trace.held), strict=True):
-            points += [
-                {
-                    "strategy": row.strategy,
-                    "kind": kind,
-                    "step": step,
-                    "value": value / MIB,
-                    "floor": row.floor / MIB if row.floor else None,
-                }
-                for step, value in zip(row.trace.step, values or (), strict=False)
-            ]
-    title = findings.of_growth(rows).partition(". ")[0] or "Memory over the batches"
-    base = alt.Chart().encode(x=alt.X("step:Q", title="batches"), y=alt.Y("value:Q", title="MiB above the baseline"))
-    lines = base.mark_line(strokeWidth=1.5).encode(
-        color=alt.Color("kind:N", scale=alt.Scale(domain=kinds, range=["#222", "#1d4ed8", "#b45309"]), title=None),
-        strokeDash=alt.StrokeDash("kind:N", scale=alt.Scale(domain=kinds, range=[[1, 0], [6, 3], [2, 2]]), title=None),
-    )
-    floor = alt.Chart().mark_rule(color="#15803d").encode(y="mean(floor):Q")
-    chart = _panels(alt.layer(lines, floor, data=_data(points)), [row.strategy for row in panels], title)
-    said = "; ".join(f"{row.strategy} {level(row.growth, row.level, row.level_held)}" for row in panels)
-    return _svg(chart, f"{title}. The green line is what the buffers need. {said}")
+    panels = [(row, row.trace) for row in rows if row.trace]
+    said = [f"{row.strategy}: {level(row.growth, row.level, row.level_held)}" for row, _ in panels]
+    points: list[Spec] = []
+    for (row, trace), hover in zip(panels, said, strict=True):
+        points.append({"strategy": row.strategy, "hover": hover, "floor": row.floor / MIB if row.floor else None})
+        every = max(1, math.ceil(len(trace.step) / LINE_POINTS))
+        for kind, values in zip(kinds, (trace.resident, trace.in_use, trace.held), strict=True):
+            drawn = list(zip(trace.step, values or (), strict=False))[::every]
+            points += [{"strategy": row.strategy, "kind": kind, "step": at, "value": size / MIB} for at, size in drawn]
+    title = findings.of_level(rows) or "Memory over the batches"
+    lines: Spec = {
+        "transform": [{"filter": "datum.kind"}],
+        "mark": {"type": "line", "strokeWidth": 1.5},
+        "encoding": {
+            "x": _linear("step", "batches"),
+            "y": _linear("value", "MiB above the baseline"),
+            "color": _nominal("kind", kinds, [INK, BLUE, AMBER]),
+            "strokeDash": _nominal("kind", kinds, [[1, 0], [6, 3], [2, 2]]),
+        },
+    }
+    once = {
+        "transform": [{"filter": "datum.hover"}],
+        "layer": [
+            {"mark": {"type": "rule", "color": GREEN}, "encoding": {"y": {"field": "floor", "type": "quantitative"}}},
+            {"mark": _HOVERED, "encoding": {"description": {"field": "hover"}}},
+        ],
+    }
+    return _panels(title, {"layer": [lines, once]}, points, ["The green line is what the buffers need", *said])
 
 
-def sweep_chart(rows: Sequence[Row], axis: str, time_axis: str) -> str:
-    """Return the SVG of time, peak memory and what really ran, over what the series differ in."""
+def sweep_chart(rows: Sequence[Row], axis: str, time_axis: str) -> Chart:
+    """Return time, peak memory and what really ran, over what the series differ in."""
+    title = findings.of_sweep(rows)
     swept = [row for row in rows if row.series and row.samples]
     places = list(dict.fromkeys(row.at for row in sorted(swept, key=lambda row: (len(row.at), row.at))))
-    panels = [
-        (time_axis, [_swept(row, row.time, 1e3) for row in swept if row.time]),
-        ("peak memory above the baseline in MiB", [_swept(row, row.peak, 1 / MIB) for row in swept if row.peak]),
-        ("bodies in flight, at the most", [_swept(row, row.in_flight, 1) for row in swept if row.in_flight]),
-    ]
     series = list(dict.fromkeys(row.series for row in swept))
-    charts = []
-    for title, points in panels:
-        if not points:
-            continue
-        x = alt.X("at:N", sort=places, title=axis, axis=alt.Axis(labelAngle=0))
-        base = alt.Chart(_data(points)).encode(
-            x=x,
-            color=alt.Color("series:N", scale=alt.Scale(domain=series, range=SERIES_COLOURS), title=None),
-        )
-        y = alt.Y("value:Q", title=title, scale=alt.Scale(zero=True))
-        charts.append(
-            (
-                base.mark_line(strokeWidth=1.5).encode(
-                    y=y, strokeDash=alt.StrokeDash("series:N", scale=alt.Scale(domain=series), title=None)
-                )
-                + base.mark_point(size=50, filled=True).encode(
-                    y=y, shape=alt.Shape("series:N", scale=alt.Scale(domain=series), title=None)
-                )
-                + base.mark_rule().encode(y="low:Q", y2="high:Q")
-            ).properties(width=PANEL_WIDTH, height=160)
-        )
-    title = findings.of_sweep(rows)
-    declared: dict[str, Any] = (
-        alt.hconcat(*charts)
-        .properties(title=_titled(title, WIDE_TITLE))
-        .configure(background="transparent", font="system-ui, sans-serif")
-        .configure_axis(labelFontSize=10, titleFontSize=10, gridColor="#eee")
-        .configure_legend(orient="top")
-        .to_dict()
-    )
-    said = "; ".join(
-        f"{row.strategy} {estimated(row.time, duration)}, {estimated(row.peak, amount)}, "
+    said = [
+        f"{_named(row, rows)}: {estimated(row.time, duration)}, {estimated(row.peak, amount)}, "
         f"{most(row.in_flight)} in flight"
         for row in swept
-    )
-    return _svg(declared, f"{title}. {said}")
+    ]
+    marked = "; dashed: baseline" if any(row.is_baseline for row in rows) else ""
+    x = {**_nominal("at", places), "title": f"{axis}{marked}"}
+    figures: list[tuple[str, Callable[[Row], Estimate | None], float]] = [
+        (time_axis, lambda row: row.time, 1e3),
+        (MEMORY, lambda row: row.peak, 1 / MIB),
+        ("bodies in flight, at the most", lambda row: row.in_flight, 1),
+    ]
+    panels: list[Spec] = []
+    for name, figure, unit in figures:
+        y = _linear("value", None)
+        points: list[Spec] = [
+            {"series": row.series, "at": row.at, "hover": hover, **_bounds(estimate, unit)}
+            for row, hover in zip(swept, said, strict=True)
+            if (estimate := figure(row))
+        ]
+        baseline = [estimate.value * unit for row in rows if row.is_baseline and (estimate := figure(row))]
+        if points:
+            layers = [*(_reference("y", y, value) for value in baseline), *_lines(points, series, x, y)]
+            panels.append({"width": PANEL_WIDTH, "height": 160, "title": name, "layer": layers})
+    return _chart(title, {"hconcat": panels}, said) if panels else Chart(title)
 
 
-def _swept(row: Row, estimate: Estimate, unit: float) -> dict[str, Any]:
-    low, high = (estimate.value if each is None else each for each in (estimate.low, estimate.high))
-    values = {"value": estimate.value * unit, "low": max(0.0, low * unit), "high": high * unit}
-    return {"series": row.series, "at": row.at, **values}
-
-
-def scaling_chart(comparison: Comparison) -> str:
-    """Return the SVG of every strategy's peak memory over the amount of data."""
-    points = [
-        {"strategy": each.strategy, "samples": samples, "value": max(SMALLEST_MEMORY, peak.value / MIB)}
-        for each in comparison.scaling
+def scaling_chart(comparison: Comparison) -> Chart:
+    """Return every strategy's peak memory over the amount of data, with its interval."""
+    title = findings.of_scaling(comparison.scaling)
+    baseline = {row.strategy for row in comparison.rows if row.is_baseline}
+    names = [f"{each.strategy}{', baseline' * (each.strategy in baseline)}" for each in comparison.scaling]
+    points: list[Spec] = [
+        {
+            "series": name,
+            "samples": samples,
+            "hover": f"{name}, {samples} samples: {estimated(peak, amount)}",
+            **_bounds(peak, 1 / MIB, SMALLEST_MEMORY),
+        }
+        for name, each in zip(names, comparison.scaling, strict=True)
         for samples, peak in each.points
     ]
-    names = [each.strategy for each in comparison.scaling]
-    title = findings.of_scaling(comparison.scaling)
-    base = alt.Chart(_data(points)).encode(
-        x=alt.X("samples:Q", scale=alt.Scale(type="log"), title="samples in the data (log scale)"),
-        y=alt.Y("value:Q", scale=alt.Scale(type="log"), title="peak memory above the baseline in MiB (log scale)"),
-        color=alt.Color("strategy:N", sort=names, title=None, scale=alt.Scale(scheme="tableau20")),
-    )
-    chart = (
-        base.mark_line().encode(strokeDash=alt.StrokeDash("strategy:N", sort=names, legend=None))
-        + base.mark_point(filled=True, size=60).encode(shape=alt.Shape("strategy:N", sort=names, legend=None))
-    ).properties(width=440, height=280, title=_titled(title))
-    declared: dict[str, Any] = (
-        chart.configure(background="transparent", font="system-ui, sans-serif")
-        .configure_axis(labelFontSize=11, titleFontSize=11, gridColor="#ddd")
-        .configure_legend(symbolLimit=0, labelLimit=260)
-        .to_dict()
-    )
-    said = "; ".join(
-        f"{each.strategy} {estimated(each.per_sample, small_amount)} a sample" for each in comparison.scaling
-    )
-    return _svg(declared, f"{title}. {said}")
-
-
-def order_picture(rows: Sequence[Row]) -> str:
-    """Return an ``img`` of the place on disk of each delivered record: a panel a strategy.
-
-    Thousands of dots are smaller as pixels than as shapes.
-    """
-    panels = [row for row in rows if row.steps and row.walk]
-    points = []
-    for row in panels:
-        walked = zip(row.steps or (), row.walk or (), strict=True)
-        points += [{"strategy": row.strategy, "step": step, "place": place} for step, place in walked]
-    title = findings.of_order(rows)
-    dots = (
-        alt.Chart(_data(points))
-        .mark_point(size=3, filled=True, opacity=1, color="#1d4ed8")
-        .encode(x=alt.X("step:Q", title="delivered"), y=alt.Y("place:Q", title="record on disk"))
-    )
-    chart = _panels(dots, [row.strategy for row in panels], title, background="white")
-    picture = base64.b64encode(vl_convert.vegalite_to_png(chart, scale=1.5)).decode()
-    said = "; ".join(f"{row.strategy}: {ordered(row.order)}" for row in panels)
-    return f'<img alt="{html.escape(f"{title}. {said}", quote=True)}" src="data:image/png;base64,{picture}">'
-
-
-def _panels(chart: Any, names: list[str], title: str, background: str = "transparent") -> dict[str, Any]:
-    """Put one small chart for each strategy side by side."""
-    declared: dict[str, Any] = (
-        chart.properties(width=PANEL_WIDTH, height=PANEL_HEIGHT)
-        .facet(
-            facet=alt.Facet("strategy:N", sort=names, title=None, header=alt.Header(labelFontSize=11, labelLimit=260)),
-            columns=COLUMNS,
-        )
-        .properties(title=_titled(title, WIDE_TITLE))
-        .configure(background=background, font="system-ui, sans-serif")
-        .configure_axis(labelFontSize=10, titleFontSize=10, gridColor="#eee")
-        .configure_legend(orient="top")
-        .to_dict()
-    )
-    return declared
-
-
-def _point(row: Row, rows: Sequence[Row], estimate: Estimate, unit: float, at_least: float = 0.0) -> dict[str, Any]:
-    low = estimate.value if estimate.low is None else estimate.low
-    high = estimate.value if estimate.high is None else estimate.high
-    return {
-        "strategy": findings.name_of(row, rows),
-        "value": max(at_least, estimate.value * unit),
-        "low": max(at_least, low * unit),
-        "high": max(at_least, high * unit),
-        "kind": "baseline" if row.is_baseline else "strategy" if row.samples else "ended early",
+    if not points:
+        return Chart(title)
+    x = {
+        **_linear("samples", "samples in the data (log scale)"),
+        "scale": {"type": "log", "nice": False, "padding": 12},
+        "axis": {"grid": True, "values": sorted({each["samples"] for each in points}), "format": ",d"},
     }
+    y = _logarithmic("value", None, [each["value"] for each in points])
+    spec = {
+        "width": 440,
+        "height": 280,
+        "padding": {"left": 5, "top": 5, "bottom": 5, "right": 60},
+        "title": f"{MEMORY} (log scale)",
+        "layer": _lines(points, names, x, y),
+        "config": {**CONFIG, "legend": {**CONFIG["legend"], "orient": "right"}},
+    }
+    return _chart(title, spec, [each["hover"] for each in points])
 
 
-def _intervals(points: list[dict[str, Any]], title: str, axis: str, background: str = "transparent") -> dict[str, Any]:
-    """Declare a chart: one line a strategy, a mark for the estimate, a rule for its interval."""
-    order = [point["strategy"] for point in points]
+def order_chart(rows: Sequence[Row]) -> Chart:
+    """Return the place on disk of each delivered record: a panel a strategy."""
+    title = findings.of_order(rows)
+    panels = [(row, list(zip(row.steps, row.walk, strict=True))) for row in rows if row.steps and row.walk]
+    if not panels:
+        return Chart(title)
+    last_step, last_place = (max(dot[axis] for _, dots in panels for dot in dots) for axis in (0, 1))
+    points: list[Spec] = [
+        {
+            "strategy": row.strategy,
+            "origin": 0,
+            "dots": _dots([(step / last_step, place / last_place) for step, place in dots]),
+            "hover": f"{row.strategy}: {ordered(row.order)}",
+        }
+        for row, dots in panels
+    ]
+    corner = {"align": "left", "baseline": "bottom", "width": PANEL_WIDTH, "height": PANEL_HEIGHT, "aspect": False}
+    dots = {
+        "mark": {"type": "image", **corner},
+        "encoding": {
+            "x": {**_linear("origin", "delivered"), "scale": {"domain": [0, last_step], "nice": False}},
+            "y": {**_linear("origin", "record on disk"), "scale": {"domain": [0, last_place], "nice": False}},
+            "url": {"field": "dots"},
+            "description": {"field": "hover"},
+        },
+    }
+    return _panels(title, dots, points, [each["hover"] for each in points])
+
+
+def _dots(places: Iterable[tuple[float, float]]) -> str:
+    """Return dots at places from (0, 0), below on the left, to (1, 1) as the address of a picture of one bit a pixel.
+
+    A thousand dots are smaller as pixels than as shapes.
+    """
+    from PIL import Image, ImageDraw
+
+    picture = Image.new("P", (2 * PANEL_WIDTH, 2 * PANEL_HEIGHT))
+    picture.putpalette(bytes.fromhex("ffffff" + BLUE[1:]))
+    draw = ImageDraw.Draw(picture)
+    for x, y in places:
+        across, down = round(x * (picture.width - 3)), round((1 - y) * (picture.height - 3))
+        draw.rectangle((across, down, across + 2, down + 2), fill=1)
+    file = io.BytesIO()
+    picture.save(file, "PNG", bits=1, transparency=0, optimize=True)
+    return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
+
+
+def ticks(low: float, high: float) -> list[float]:
+    """Return a few round numbers for a logarithmic axis, from at most ``low`` to at least ``high``, both positive."""
+    if high < 1.1 * low:
+        low, high = low / 1.05, high * 1.05
+    decades = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 2)
+    for numbers in GRIDS:
+        grid = [float(f"{number}e{decade - 2}") for decade in decades for number in numbers]
+        first, last = max(tick for tick in grid if tick <= low), min(tick for tick in grid if tick >= high)
+        found = [tick for tick in grid if first <= tick <= last]
+        if len(found) <= MOST_TICKS:
+            break
+    return found
+
+
+def _chart(title: str, spec: Spec, said: Iterable[str], names: Iterable[str] = ()) -> Chart:
+    picture = svg.drawn({"config": CONFIG, **spec}, f"{title}. {'; '.join(said)}", names)
+    return Chart(title, Markup(picture))  # noqa: S704 - from an XML tree, which escapes
+
+
+def _intervals(title: str, points: list[Spec], axis: str, standing_alone: Spec | None = None) -> Chart:
+    """Return a chart with a line for each strategy: a mark for the estimate, a rule for its interval."""
+    if not points:
+        return Chart(title)
+    names = [each["strategy"] for each in points]
+    y: Spec = {
+        "field": "strategy",
+        "type": "nominal",
+        "sort": names,
+        "title": None,
+        "scale": {"type": "band"},
+        "axis": {
+            "ticks": False,
+            "domain": False,
+            "labelPadding": 8,
+            "minExtent": 8 + LETTER_WIDTH * max(map(len, names)),
+        },
+    }
+    x = _logarithmic("value", axis, [each[end] for each in points for end in ("low", "high")])
     kinds = ["baseline", "strategy", "ended early"]
-    # The browser's font may be wider than the one that the labels are laid out with here.
-    axis_of_names = alt.Axis(
-        labelLimit=340, ticks=False, domain=False, minExtent=LETTER_WIDTH * max(map(len, order), default=0)
+    spec = {
+        "width": WIDTH,
+        "height": ROW_HEIGHT * len(points),
+        "data": {"values": points},
+        "encoding": {"y": y},
+        "layer": [
+            *(_reference("x", x, each["value"]) for each in points if each["kind"] == "baseline"),
+            {"mark": _RANGE, "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}}},
+            {
+                "mark": {"type": "point", "size": 90, "stroke": INK},
+                "encoding": {
+                    "x": x,
+                    "shape": {**_nominal("kind", kinds, ["diamond", "circle", "triangle-right"]), "legend": None},
+                    "color": {**_nominal("kind", kinds, [AMBER, BLUE, "#7f1d1d"]), "legend": None},
+                },
+            },
+            {"mark": _HOVERED, "encoding": {"description": {"field": "hover"}}},
+        ],
+    }
+    return _chart(title, spec | (standing_alone or {}), [each["hover"] for each in points], names)
+
+
+def _point(
+    row: Row, rows: Sequence[Row], figure: Estimate, words: Callable[[float], str], unit: float, at_least: float = 0.0
+) -> Spec:
+    kind = "baseline" if row.is_baseline else "strategy" if row.samples else "ended early"
+    name = _named(row, rows)
+    hover = f"{name}: {estimated(figure, words)}"
+    return {"strategy": name, "kind": kind, "hover": hover, **_bounds(figure, unit, at_least)}
+
+
+def _named(row: Row, rows: Sequence[Row]) -> str:
+    """Return a strategy's name with what its mark's shape and colour stand for."""
+    name = findings.name_of(row, rows)
+    return f"{name}, baseline" if row.is_baseline else name if row.samples else f"{name}, ended early"
+
+
+def _bounds(figure: Estimate, unit: float, at_least: float = 0.0) -> dict[str, float]:
+    """Return an estimate and its interval, which a single sample has none of, in the unit of an axis."""
+    low, high = (figure.value if bound is None else bound for bound in (figure.low, figure.high))
+    ends = {"value": figure.value, "low": low, "high": high}
+    return {name: max(at_least, value * unit) for name, value in ends.items()}
+
+
+def _reference(channel: str, axis: Spec, value: float) -> Spec:
+    """Return a dashed line where the baseline is."""
+    place = {key: each for key, each in axis.items() if key != "field"} | {"datum": value}
+    mark = {"type": "rule", "strokeDash": [4, 4], "color": AMBER}
+    return {"data": {"values": [{}]}, "mark": mark, "encoding": {"x": None, "y": None, channel: place}}
+
+
+def _lines(points: list[Spec], names: Sequence[str], x: Spec, y: Spec) -> list[Spec]:
+    """Return layers with a line, marks and intervals for each series, which differ in more than colour."""
+    colour, dash, shape = (
+        _nominal("series", names, [choices[index % len(choices)] for index in range(len(names))])
+        for choices in (COLOURS, DASHES, SHAPES)
     )
-    base = alt.Chart(_data(points)).encode(y=alt.Y("strategy:N", sort=order, title=None, axis=axis_of_names))
-    scale = alt.Scale(type="log", nice=False, padding=12)
-    ranges = base.mark_rule(strokeWidth=2, color="#444").encode(x=alt.X("low:Q", scale=scale, title=axis), x2="high:Q")
-    marks = base.mark_point(size=90, filled=True, opacity=1, stroke="#222").encode(
-        x="value:Q",
-        shape=alt.Shape(
-            "kind:N", scale=alt.Scale(domain=kinds, range=["diamond", "circle", "triangle-right"]), legend=None
-        ),
-        color=alt.Color("kind:N", scale=alt.Scale(domain=kinds, range=["#b45309", "#1d4ed8", "#7f1d1d"]), legend=None),
-    )
-    reference = (
-        alt.Chart(_data([point for point in points if point["kind"] == "baseline"]))
-        .mark_rule(strokeDash=[4, 4], color="#b45309")
-        .encode(x="value:Q")
-    )
-    chart = (
-        (reference + ranges + marks)
-        .properties(
-            width=WIDTH,
-            height=ROW_HEIGHT * max(1, len(points)),
-            title=_titled(title, frame="bounds"),
-        )
-        .configure(background=background, font="system-ui, sans-serif")
-        .configure_axis(labelFontSize=11, titleFontSize=11, gridColor="#ddd")
-        .configure_view(stroke=None)
-    )
-    declared: dict[str, Any] = chart.to_dict()
-    return declared
+    layers: list[Spec] = [
+        {"mark": {"type": "line", "strokeWidth": 1.5}, "encoding": {"y": y, "strokeDash": {**dash, "legend": None}}},
+        {"mark": "rule", "encoding": {"y": {**y, "field": "low"}, "y2": {"field": "high"}}},
+        {
+            "mark": {"type": "point", "size": 60},
+            "encoding": {"y": y, "shape": shape, "description": {"field": "hover"}},
+        },
+    ]
+    # The legend's symbols have the shapes; a dashed outline would spoil them.
+    encoding = {"x": x, "color": {**colour, "legend": {"title": None}}}
+    return [{"data": {"values": points}, "encoding": encoding, "layer": layers}]
 
 
-def _titled(title: str, letters: int = TITLE, **options: Any) -> alt.TitleParams:
-    """Return a title in as many lines as it takes."""
-    return alt.TitleParams(textwrap.wrap(title, letters), anchor="start", fontSize=13, limit=10 * letters, **options)
+def _panels(title: str, panel: Spec, points: list[Spec], said: Iterable[str]) -> Chart:
+    """Return a chart with a small one for each strategy, side by side."""
+    if not points:
+        return Chart(title)
+    names = list(dict.fromkeys(each["strategy"] for each in points))
+    spec = {
+        "data": {"values": points},
+        "facet": {"field": "strategy", "type": "nominal", "sort": names},
+        "columns": COLUMNS,
+        "spec": {"width": PANEL_WIDTH, "height": PANEL_HEIGHT, **panel},
+        "config": {**CONFIG, "view": {}},
+    }
+    return _chart(title, spec, said, names)
 
 
-def _data(points: list[dict[str, Any]]) -> alt.Data:
-    return alt.Data(values=points)  # type: ignore[no-untyped-call] # generated from Vega-Lite's schema
+def _logarithmic(field: str, title: str | None, values: Sequence[float]) -> Spec:
+    """Return a logarithmic axis from the first to the last tick around values; what lies beyond is drawn at its end."""
+    places = ticks(min(values), max(values))
+    scale = {"type": "log", "domain": [places[0], places[-1]], "nice": False, "clamp": True}
+    return {**_linear(field, title), "scale": scale, "axis": {"grid": True, "values": places, "format": ",~r"}}
 
 
-def _svg(chart: dict[str, Any], description: str) -> str:
-    """Render to SVG text that carries its own description for those who cannot see it."""
-    svg: str = vl_convert.vegalite_to_svg(chart)
-    label = html.escape(description, quote=True)
-    return svg.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
+def _linear(field: str, title: str | None) -> Spec:
+    axis = {"grid": True, "tickCount": 4}
+    return {"field": field, "type": "quantitative", "title": title, "axis": axis}
+
+
+def _nominal(field: str, names: Sequence[str], shown: Sequence[Any] = ()) -> Spec:
+    """Return an encoding of names, each shown in a way of its own where there are such."""
+    ways = {"scale": {"domain": names, "range": shown}} if shown else {"sort": names}
+    return {"field": field, "type": "nominal", **ways}

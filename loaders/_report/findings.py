@@ -71,7 +71,7 @@ def of_memory(rows: Sequence[Row]) -> str:
 
 
 def of_worst(rows: Sequence[Row]) -> str:
-    """Say which strategy to avoid, and why: beyond doubt it is slower than the baseline, at a multiple of its memory."""
+    """Say which strategy to avoid: beyond doubt slower than the baseline, at a multiple of its memory."""
     fat = [
         (row.peak.value, row.strategy, row)
         for row in rows

@@ -103,13 +103,13 @@ def _environment() -> jinja2.Environment:
         line=_line,
     )
     environment.globals.update(
-        time_chart=_safe(charts.time_chart),
-        memory_chart=_safe(charts.memory_chart),
-        tradeoff_chart=_safe(charts.tradeoff_chart),
-        steps_chart=_safe(charts.steps_chart),
-        sweep_chart=_safe(charts.sweep_chart),
-        scaling_chart=_safe(charts.scaling_chart),
-        order_picture=_safe(charts.order_picture),
+        time_chart=charts.time_chart,
+        memory_chart=charts.memory_chart,
+        tradeoff_chart=charts.tradeoff_chart,
+        steps_chart=charts.steps_chart,
+        sweep_chart=charts.sweep_chart,
+        scaling_chart=charts.scaling_chart,
+        order_chart=charts.order_chart,
         time_metrics=charts.TIME_METRICS,
         question=_registry.find_question,
         strategies=_registry.variants,
@@ -149,11 +149,6 @@ def _conditions(comparison: Comparison) -> list[str]:
     if comparison.epochs > 1:
         words += ["--epochs", str(comparison.epochs)]
     return [*words, "--data", "FOLDER"] if comparison.data.startswith("own folder") else words
-
-
-def _safe(draw: Callable[..., str]) -> Callable[..., Markup]:
-    """Mark what a function returns as markup: it escapes what it is given."""
-    return lambda *given: Markup(draw(*given))  # noqa: S704
 
 
 def _part(name: str) -> str:

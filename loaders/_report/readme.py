@@ -118,4 +118,4 @@ def _extremes(rows: Sequence[Row]) -> list[tuple[Row, str]]:
 
 def _picture(comparison: Comparison) -> str:
     _, rows = comparison.cases[0]
-    return charts.memory_chart(rows, background="white") + "\n"
+    return charts.memory_picture(rows) + "\n"

@@ -59,10 +59,11 @@ def test_the_page_says_what_was_measured(tmp_path: Path) -> None:
         "python -m loaders compare selection",
     ):
         assert words in parsed.text, words
+    assert "From 24.0 MiB (numpy_to_numpy) to 1054 MiB (numpy_to_list)" in parsed.text, "a finding is a caption"
     charts = [attributes for tag, attributes in parsed.elements if tag == "svg"]
     assert len(charts) == 2
     for chart in charts:
-        assert "numpy_to_list 1" in (chart["aria-label"] or ""), "a chart has a text alternative"
+        assert "numpy_to_list: 1" in (chart["aria-label"] or ""), "a chart has a text alternative"
 
 
 def test_the_page_is_self_contained_and_runs_its_own_script_only(tmp_path: Path) -> None:
@@ -128,7 +129,7 @@ def test_memory_over_the_steps_is_drawn_and_leads_to_a_cure(tmp_path: Path) -> N
     assert "Is it a leak?" in parsed.text
     assert "plateau at 600 MiB, of it 380 MiB held by the allocator" in parsed.text
     charts = [attributes["aria-label"] or "" for tag, attributes in parsed.elements if tag == "svg"]
-    assert any("interleave_mmap_threshold plateau at 210 MiB" in chart for chart in charts)
+    assert any("interleave_mmap_threshold: plateau at 210 MiB" in chart for chart in charts)
 
 
 def test_the_order_of_reading_is_a_picture_with_words(tmp_path: Path) -> None:
@@ -143,9 +144,11 @@ def test_the_order_of_reading_is_a_picture_with_words(tmp_path: Path) -> None:
     ]
     write_log(tmp_path, walked)
     parsed = Parsed(page.render(sets.collect(tmp_path)))
-    (picture,) = [attributes for tag, attributes in parsed.elements if tag == "img"]
-    assert "interleave: displacement 0.30" in (picture["alt"] or "")
-    assert (picture["src"] or "").startswith("data:image/png;base64,")
+    charts = [attributes["aria-label"] or "" for tag, attributes in parsed.elements if tag == "svg"]
+    assert any("interleave: displacement 0.30" in chart for chart in charts)
+    pictures = [attributes["href"] or "" for tag, attributes in parsed.elements if tag == "image"]
+    assert len(pictures) == 4
+    assert all(each.startswith("data:image/png;base64,") for each in pictures)
 
 
 def test_claims_stand_with_their_verdict_and_rule(tmp_path: Path) -> None:
