@@ -8,6 +8,7 @@ the command line, the page) reads this registry, so adding a strategy edits one 
 from __future__ import annotations
 
 import difflib
+import functools
 import importlib
 import importlib.util
 import inspect
@@ -259,8 +260,7 @@ class Variant:
     @property
     def source(self) -> str:
         """The code of the strategy, and of the functions of its module that it calls, for the page."""
-        functions: list[Callable[..., Any]] = [self.build, *_helpers_of(self.build)]
-        return "\n\n".join(map(inspect.getsource, functions))
+        return _source_of(self.build)
 
 
 _variants: dict[str, dict[str, Variant]] = {}
@@ -352,6 +352,11 @@ def variant(
 
 def questions() -> dict[str, Question]:
     """Every question of the package by name; importing their modules registers their strategies."""
+    return dict(_declared())
+
+
+@functools.cache
+def _declared() -> dict[str, Question]:
     found = {}
     for module_info in pkgutil.iter_modules([str(Path(__file__).parent)]):
         if module_info.name.startswith("_"):
@@ -506,6 +511,12 @@ def _helpers_of(function: Callable[..., Any]) -> list[types.FunctionType]:
 
     follow(unwrapped.__code__)
     return list(found.values())
+
+
+@functools.cache
+def _source_of(function: Callable[..., Any]) -> str:
+    functions: list[Callable[..., Any]] = [function, *_helpers_of(function)]
+    return "\n\n".join(map(inspect.getsource, functions))
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:
