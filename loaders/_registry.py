@@ -258,6 +258,12 @@ class Variant:
         return self.doc.partition("\n")[0]
 
     @property
+    def settings(self) -> str:
+        """What must be set for the process: ``MALLOC_ARENA_MAX=1``; empty for most."""
+        variables = [f"{name}={value}" for name, value in self.variables.items()]
+        return " ".join([*variables, f"LD_PRELOAD=lib{self.preload}.so"] if self.preload else variables)
+
+    @property
     def source(self) -> str:
         """The code of the strategy, and of the functions of its module that it calls, for the page."""
         return _source_of(self.build)

@@ -56,6 +56,10 @@ class Row(msgspec.Struct, frozen=True):
         In seconds an epoch: what a converted format saves against the strategy that needs no conversion, by round.
     steps, walk
         See ``loaders._trial.record.Metrics``.
+    settings
+        What its declaration sets for the process: variables of the environment, a library to be loaded first.
+    first_batch
+        In seconds: from the call that builds the strategy to the first batch in hand.
     series, at
         See ``loaders._registry.Variant``.
     later
@@ -121,6 +125,8 @@ class Row(msgspec.Struct, frozen=True):
     page_cache: tuple[float, float] | None = None
     series: str = ""
     at: str = ""
+    settings: str = ""
+    first_batch: Estimate | None = None
     later: Estimate | None = None
     extra: Estimate | None = None
     in_flight: Estimate | None = None
@@ -322,6 +328,8 @@ def _row(
         saved=saved,
         steps=good[-1].metrics.steps if good else None,
         walk=good[-1].metrics.walk if good else None,
+        settings=variant.settings if variant else "",
+        first_batch=_estimate(good, "first_batch_time", positive=True),
         series=variant.series if variant else "",
         at=variant.at if variant else "",
         later=_estimate(good, "later_epoch_time", positive=True),

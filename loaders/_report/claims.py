@@ -6,6 +6,7 @@ and the sentence that carries it; a figure that was not measured makes the verdi
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Literal
 
@@ -93,6 +94,19 @@ def judged(comparisons: Sequence[Comparison]) -> list[Judged]:
             verdict, measured = "undecided here", str(missing)
         found.append(Judged(claim, verdict, measured))
     return found
+
+
+def counted(comparisons: Sequence[Comparison]) -> str:
+    """Count the verdicts: ``Of 28 claims 2 do not hold, 5 hold in part, 13 hold, 8 are undecided here``."""
+    found = Counter(each.verdict for each in judged(comparisons))
+    words: dict[Verdict, tuple[str, str]] = {
+        "does not hold": ("does not hold", "do not hold"),
+        "holds in part": ("holds in part", "hold in part"),
+        "holds": ("holds", "hold"),
+        "undecided here": ("is undecided here", "are undecided here"),
+    }
+    said = [f"{found[verdict]} {words[verdict][found[verdict] != 1]}" for verdict in words if found[verdict]]
+    return f"Of {found.total()} claims {', '.join(said)}"
 
 
 def over(one: Estimate | None, other: Estimate | None) -> Estimate:

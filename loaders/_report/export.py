@@ -18,6 +18,7 @@ FIGURES = {
     "ratio": "times the baseline",
     "pair": "times the strategy it matches",
     "throughput": "samples/s",
+    "first_batch": "s",
     "cpu": "s",
     "peak": "bytes",
     "peak_ratio": "times the baseline",

@@ -38,7 +38,8 @@ def of_time(rows: Sequence[Row]) -> str:
     if not best.ratio.differs_from_one:
         return f"No difference in time between {best.strategy} and {baseline}"
     alike = sum(_overlap(best, row) for row in timed[1:])
-    those = f"{name_of(best, rows)} and {alike} more within its interval are" if alike else f"{name_of(best, rows)} is"
+    name = f"{name_of(best, rows)}{', once converted,' if best.convert_time else ''}"
+    those = f"{name} and {alike} more within its interval are" if alike else f"{name} is"
     return f"{those} fastest: {factor(1 / best.ratio.value)} faster than {baseline}"
 
 
@@ -135,7 +136,9 @@ def of_growth(rows: Sequence[Row]) -> str:
     _, healed = cures_of(rows)[0]
     good = [row for row in healed if row.over_floor and row.over_floor.value < CURED]
     said = [
-        f"{row.strategy} peaks at {factor(row.over_floor.value)} ({times(row.pair)})" for row in good if row.over_floor
+        f"{row.settings or row.strategy} brings its peak to {factor(row.over_floor.value)} the floor, {times(row.pair)}"
+        for row in good
+        if row.over_floor
     ]
     return f"{sentence}. {'; '.join(said)}" if said else sentence
 
@@ -212,11 +215,11 @@ def of_order(rows: Sequence[Row]) -> str:
 
 
 def of(rows: Sequence[Row]) -> str:
-    """Return all of it as one line."""
+    """Return all of it as one line, what to avoid first."""
     memory = of_memory(rows)
     sentences = [
-        of_time(rows),
         of_worst(rows),
+        of_time(rows),
         of_later(rows),
         of_pairs(rows),
         f"Peak memory {memory[0].lower()}{memory[1:]}",

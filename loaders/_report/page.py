@@ -97,6 +97,9 @@ def _environment() -> jinja2.Environment:
         cached=lambda rows: _words.cached(row.page_cache for row in rows),
         slopes=lambda scaling: {each.strategy: each.per_sample for each in scaling},
         bounds=lambda each: each and (each.value, each.low, each.high),
+        tiers=_tiers,
+        warnings_first=lambda each: sorted(each, key=lambda one: not findings.of_worst(one.cases[0][1])),
+        rate_of=_rate,
         each_duration=lambda values: _each(values, _words.duration),
         each_amount=lambda values: _each(values, _words.amount),
         prose=_prose,
@@ -116,6 +119,7 @@ def _environment() -> jinja2.Environment:
         command=command,
         repeat=repeat,
         judged=claims.judged,
+        counted=claims.counted,
         level=_words.level,
         pays_off=_words.pays_off,
         most=_words.most,
@@ -149,6 +153,21 @@ def _conditions(comparison: Comparison) -> list[str]:
     if comparison.epochs > 1:
         words += ["--epochs", str(comparison.epochs)]
     return [*words, "--data", "FOLDER"] if comparison.data.startswith("own folder") else words
+
+
+def _tiers(rows: Sequence[Row]) -> list[str]:
+    """Return the tiers that there are, that of the baseline first."""
+    first = next((row.tier for row in rows if row.is_baseline), _registry.TIERS[0])
+    found = {row.tier for row in rows}
+    return [tier for tier in sorted(_registry.TIERS, key=lambda tier: tier != first) if tier in found]
+
+
+def _rate(row: Row) -> tuple[float, float | None, float | None] | None:
+    """Return the samples a second that a training run waits for: of later epochs where they differ from the first."""
+    if row.later is None or not row.delivered:
+        return (row.throughput.value, row.throughput.low, row.throughput.high) if row.throughput else None
+    slowest, fastest = row.later.high, row.later.low
+    return row.delivered / row.later.value, slowest and row.delivered / slowest, fastest and row.delivered / fastest
 
 
 def _part(name: str) -> str:

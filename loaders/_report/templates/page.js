@@ -106,6 +106,7 @@ for (const section of all("section.comparison")) {
   filter.addEventListener("input", () => {
     const wanted = filter.value.trim().toLowerCase();
     for (const row of rows) row.hidden = !row.dataset.words.toLowerCase().includes(wanted);
+    for (const tier of all(".tier", section)) tier.hidden = !all("tr[data-strategy]", tier).some((row) => !row.hidden);
     const shown = rows.filter((row) => !row.hidden).length;
     controls.querySelector(".shown").textContent = wanted ? `${shown} of ${rows.length} rows shown` : "";
   });
@@ -114,11 +115,14 @@ for (const section of all("section.comparison")) {
 
 // The chooser. A figure is [value, low, high]; low and high are null for a single sample.
 const ends = ([value, low, high]) => [low ?? value, high ?? value];
-const overlap = (one, other) => ends(one)[0] <= ends(other)[1] && ends(other)[0] <= ends(one)[1];
+const NEAR = 1.25;
+// No interval tells it apart from the best, and it is no guess: a single wide interval overlaps with anything.
+const isAlike = (one, best) => ends(one)[0] <= ends(best)[1] && ends(best)[0] <= ends(one)[1] && one[0] <= NEAR * best[0];
 const rated = (candidate, { have, step, batch, samples }) => {
   const [rate, slowest, fastest] = candidate.rate;
   const load = [batch / rate, fastest === null ? null : batch / fastest, slowest > 0 ? batch / slowest : null];
   const more = candidate.slope ? Math.max(0, samples - candidate.delivered) : 0;
+  const isKnown = candidate.slope || !candidate.scales || samples <= candidate.delivered;
   const needs = candidate.memory.map((each, end) =>
     each === null ? null : Math.max(0, each) + more * Math.max(0, candidate.slope?.[end] ?? candidate.slope?.[0] ?? 0),
   );
@@ -127,7 +131,7 @@ const rated = (candidate, { have, step, batch, samples }) => {
     ...candidate,
     load,
     needs,
-    fits: most <= have ? "yes" : least <= have ? "perhaps" : "no",
+    fits: !isKnown ? "unknown" : most <= have ? "yes" : least <= have ? "perhaps" : "no",
     turns: load.map((each) => each === null ? null : each / (step + each)),
     ahead: load.map((each) => each === null ? null : Math.max(0, each - step) / Math.max(each, step)),
   };
@@ -136,9 +140,9 @@ const choose = (candidates, asked) => {
   const all = candidates.map((each) => rated(each, asked));
   const [first, second] = asked.matters === "time" ? ["load", "needs"] : ["needs", "load"];
   all.sort((one, other) => one[first][0] - other[first][0]);
-  const fitting = all.filter((each) => each.fits === "yes" && each.ok && each.tier !== "as typed");
-  // What no interval tells apart from the best is as good; the other wish decides between them.
-  const alike = fitting.filter((each) => overlap(each[first], fitting[0][first]));
+  const fitting = all.filter((each) => each.fits === "yes" && each.ok && !each.ceiling && each.tier !== "as typed");
+  // Between what is as good as the best the other wish decides.
+  const alike = fitting.filter((each) => isAlike(each[first], fitting[0][first]));
   const winner = alike.reduce((best, each) => (best && best[second][0] <= each[second][0] ? best : each), null);
   return { all, fitting, alike, winner };
 };
@@ -146,6 +150,11 @@ const span = (figure, words) => {
   const [low, high] = ends(figure).map(words);
   return low === high ? low : `${words(figure[0])} (${low} to ${high})`;
 };
+const remarks = (one) => [
+  ...(one.fits === "unknown" ? ["its memory was measured with one amount of data"] : []),
+  ...(one.ok ? [] : ["but a trial failed"]),
+  ...(one.ceiling ? ["but it is a ceiling to compare with, not a loader"] : []),
+];
 const advise = (section) => {
   const form = section.querySelector("form");
   const advice = section.querySelector(".advice");
@@ -158,17 +167,20 @@ const advise = (section) => {
     advice.textContent = "Give memory and time as numbers from 0 on, and a batch and a number of samples from 1 on.";
     return;
   }
+  const scales = group.selectedOptions[0].dataset.scales !== undefined;
+  samples.disabled = !scales;
   const rows = all("table.ranking", section.parentElement)
     .filter((each) => each.dataset.group === group.value)
     .flatMap((each) => all("tr[data-strategy]", each));
   const candidates = rows
-    .map((row) => ({ row, name: row.dataset.strategy, tier: row.dataset.tier, ...JSON.parse(row.dataset.chosenBy) }))
+    .map((row) => ({ row, name: row.dataset.strategy, tier: row.dataset.tier, scales, ...JSON.parse(row.dataset.chosenBy) }))
     .filter((each) => each.rate && each.memory);
   const asked = {
     have: have.value * 2 ** 30, step: step.value / 1e3, batch: Number(batch.value), samples: Number(samples.value),
     matters: matters.value,
   };
   const { all: each, fitting, alike, winner } = choose(candidates, asked);
+  const measured = [...new Set(candidates.map((one) => one.delivered))].join(" or ");
   for (const one of each) {
     const line = table.insertRow();
     const name = document.createElement("th");
@@ -176,26 +188,30 @@ const advise = (section) => {
     name.textContent = one.tier === "identical" ? one.name : `${one.name} (${one.tier})`;
     line.append(name);
     const cells = [
-      one.ok ? one.fits : `${one.fits}, but a trial failed`, span(one.needs, amount), span(one.load, duration),
-      span(one.turns, share), span(one.ahead, share),
+      [one.fits, ...remarks(one)].join(", "), span(one.needs, amount), span(one.load, duration),
+      one.first ? span(one.first, duration) : NONE, span(one.turns, share), span(one.ahead, share),
     ];
     for (const words of cells) line.insertCell().textContent = words;
     line.className = one === winner ? "picked" : "";
   }
+  const asMeasured = scales ? "" : ` Memory is as measured with ${measured} samples: what keeps its data needs more for more.`;
   const without = rows.length - candidates.length;
-  const unmeasured = without ? ` ${without} more have no figures.` : "";
+  const unmeasured = without ? ` ${without} more have no figures.${asMeasured}` : asMeasured;
   if (!winner) {
     advice.textContent = `None of ${each.length} strategies surely fits into ${have.value} GiB.${unmeasured}`;
     return;
   }
-  const others = alike.length > 1 ? ` It shows no difference in ${asked.matters} from ${alike.length - 1} more, and is best of them in ${asked.matters === "time" ? "memory" : "time"}.` : "";
+  const rest = alike.filter((one) => one !== winner).map((one) => one.name);
+  const others = rest.length
+    ? ` No difference in ${asked.matters} from ${rest.join(", ")}; it is best of them in ${asked.matters === "time" ? "memory" : "time"}.`
+    : "";
   advice.textContent =
     `${fitting.length} of ${each.length} strategies surely fit. Take ${winner.name}: ${amount(ends(winner.needs)[1])} at the most, ` +
     `and a step waits ${span(winner.turns, share)} of its time, ${span(winner.ahead, share)} with a prefetch.${others}${unmeasured}`;
   const code = winner.row.querySelector("details pre code");
   if (code) {
-    snippet.querySelector("h4").textContent = `The code of ${winner.name}`;
-    snippet.querySelector("code").textContent = code.textContent;
+    snippet.querySelector("summary").textContent = `The code of ${winner.name}`;
+    snippet.querySelector("pre code").textContent = code.textContent;
     snippet.hidden = false;
   }
 };
@@ -207,7 +223,7 @@ for (const section of all("section.chooser")) {
   form.addEventListener("input", () => advise(section));
   const button = section.querySelector(".snippet button");
   button.addEventListener("click", async () => {
-    const code = section.querySelector(".snippet code");
+    const code = section.querySelector(".snippet pre code");
     try {
       await navigator.clipboard.writeText(code.textContent);
       button.textContent = "Copied";
@@ -226,6 +242,7 @@ if (pick) {
   const selects = all("select", pick);
   for (const select of selects) {
     const values = [...new Set(sets.map((each) => each.dataset[select.name]))];
+    select.closest("label").hidden = values.length < 2;
     select.append(...values.map((each) => new Option(each || "unknown", each)));
     select.value = sets[0].dataset[select.name];
   }
