@@ -1,4 +1,4 @@
-"""The command line: ``python -m loaders list | trial | compare | report | readme``."""
+"""The command line: ``python -m loaders list | trial | compare | check | selftest | report | readme``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from loaders._errors import InputError
 if TYPE_CHECKING:
     from loaders._corpus import Corpus
     from loaders._rows import Comparison
-    from loaders._trial import Record
 
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 SIZES = ("tiny", "small", "full")
@@ -294,6 +293,95 @@ def report(out: Path, outside: Sequence[str]) -> None:
 
 
 @main.command()
+@click.argument("base")
+@click.argument("head", required=False)
+@click.option(
+    "--only", multiple=True, metavar="QUESTION[.STRATEGY]", help="[default: what the change can have touched]"
+)
+@click.option(
+    "--minutes",
+    type=click.FloatRange(min=0, min_open=True),
+    default=10.0,
+    show_default=True,
+    envvar="LOADERS_CHECK_MINUTES",
+    help="Measure what is undecided again for so long (LOADERS_CHECK_MINUTES).",
+)
+@click.option("--size", type=click.Choice(SIZES), default="small", envvar="LOADERS_SIZE", show_default=True)
+@click.option("--markdown", type=click.Path(dir_okay=False, path_type=Path), help="Write a summary for a pull request.")
+@_json
+def check(
+    base: str,
+    head: str | None,
+    *,
+    only: Sequence[str],
+    minutes: float,
+    size: str,
+    markdown: Path | None,
+    as_json: bool,
+) -> None:
+    """Say whether HEAD (the working tree where none is given) is slower or fatter than the commit BASE.
+
+    Exit code 1 for a regression that is confirmed beyond the margin; what is inconclusive is said, and is none.
+    """
+    from loaders import _terminal
+    from loaders._check import plan, run, show, sides
+
+    repository = Path(__file__).parents[1]
+    place = repository / ".asv" / "check"
+    a, b = sides.side(base, repository, place), sides.side(head, repository, place)
+    subjects = plan.subjects(a, b, only, size, _say)
+    title = f"{b.name} against {a.name}"
+    if subjects:
+        _say(f"{title}: {', '.join(each.name for each in subjects)}, for at most {minutes:g} minutes")
+        for each in subjects[:1]:  # builds the data, and compiles what is imported, outside of what is measured
+            each.a(0)
+            each.b(0)
+        with _terminal.checking(minutes * 60) as told:
+            outcomes = run.run(subjects, minutes * 60, told=told)
+    else:
+        outcomes = []
+        _say(f"{title}: the change reaches no strategy; --only QUESTION measures one nevertheless")
+    if markdown:
+        _write(markdown, show.markdown(outcomes, title))
+    if as_json:
+        _print_json(outcomes)
+    else:
+        _terminal.show_check(outcomes)
+    sys.exit(1 if any(each.is_regression for each in outcomes) else 0)
+
+
+@main.command()
+@click.option("--checks", type=click.IntRange(min=1), default=40, show_default=True, help="Of each kind.")
+@click.option(
+    "--minutes", type=click.FloatRange(min=0, min_open=True), default=10.0, show_default=True, help="Of each."
+)
+@_json
+def selftest(*, checks: int, minutes: float, as_json: bool) -> None:
+    """Measure the error of `check`: identical sides, and planted differences of time and memory."""
+    import msgspec
+
+    from loaders import _compare, _terminal
+    from loaders._check import selftest as own
+    from loaders._trial import run_trial
+
+    corpus = _open("tiny", None, strict=True)
+    _registry.load_files([own.FILE])
+    planned = _compare.plan(own.QUESTION, corpus, outside=(str(own.FILE),))
+
+    def trial(strategy: str, seed: int) -> dict[str, Any]:
+        record = run_trial(planned.trial(strategy, planned.cases[0], seed), corpus)
+        return {**msgspec.to_builtins(record), "metrics": msgspec.to_builtins(record.metrics)}
+
+    tallies = list(own.selftest(checks, minutes * 60, trial, told=_terminal.told_of_selftest))
+    if as_json:
+        _print_json(tallies)
+    else:
+        _terminal.show_selftest(tallies)
+    wrong = sum(each.alarms for each in tallies if each.kind == own.KINDS[0].name)
+    sys.exit(1 if wrong else 0)
+
+
+@main.command()
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 when the README is stale.")
 def readme(*, check: bool) -> None:
     """Renew the README's findings, table and picture, from the published results."""
@@ -338,7 +426,7 @@ def _say(message: str) -> None:
     click.echo(message, err=True)
 
 
-def _print_json(document: Record | Comparison | list[Comparison]) -> None:
+def _print_json(document: object) -> None:
     import msgspec
 
     click.echo(msgspec.json.format(msgspec.json.encode(document)).decode())

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -11,9 +12,20 @@ import msgspec
 from rich import box
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn, track
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+    track,
+)
 from rich.table import Table
 
+from loaders._check import selftest, show
+from loaders._check.run import Outcome
+from loaders._check.selftest import Tally
 from loaders._rows import Comparison, Row
 from loaders._trial.growth import Growth
 from loaders._trial.record import Record, Trial
@@ -102,6 +114,55 @@ def show_comparison(comparison: Comparison) -> None:
             table.add_row(*map(escape, _cells(row, [cell(row) for cell in further.values()])))
         _output.print(table)
     _output.print(machine_in_words(comparison.environment), markup=False, highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def checking(seconds: float) -> Iterator[Callable[[list[Outcome]], None]]:
+    """Show the progress of a check: the time, and how much is undecided."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("{task.fields[left]}"))
+    with Progress(*columns, console=_errors) as bar:
+        task = bar.add_task("measuring", total=seconds, left="")
+        begun = time.monotonic()
+
+        def told(outcomes: list[Outcome]) -> None:
+            left = [
+                each.name
+                for each in outcomes
+                if any(one.verdict == "inconclusive" for one in each.judgements) or not each.judgements
+            ]
+            bar.update(task, completed=time.monotonic() - begun, left=f"{len(left)} of {len(outcomes)} undecided")
+
+        yield told
+
+
+def show_check(outcomes: Sequence[Outcome]) -> None:
+    """Print what a check found."""
+    table = Table(box=box.SIMPLE)
+    for heading in show.HEADINGS:
+        table.add_column(heading, overflow="fold")
+    for line in show.lines(outcomes):
+        table.add_row(*map(escape, line))
+    if outcomes:
+        _output.print(table)
+    _output.print(show.summary(outcomes), markup=False, highlight=False, soft_wrap=True)
+    _output.print(show.METHOD, markup=False, highlight=False, soft_wrap=True)
+
+
+def told_of_selftest(tally: Tally) -> None:
+    """Show how far one kind of check is."""
+    _errors.print(f"{tally.kind}: {tally.checks} checks, {tally.verdicts}", highlight=False)
+
+
+def show_selftest(tallies: Sequence[Tally]) -> None:
+    """Print the error of the check."""
+    table = Table(box=box.SIMPLE)
+    for heading in selftest.HEADINGS:
+        table.add_column(heading)
+    for tally in tallies:
+        table.add_row(*selftest.line(tally))
+    _output.print(table)
+    for sentence in selftest.sentences(tallies):
+        _output.print(sentence, markup=False, highlight=False, soft_wrap=True)
 
 
 FURTHER: dict[str, tuple[Callable[[Row], object], Callable[[Row], str]]] = {

@@ -1,0 +1,8 @@
+"""Whether a change made any strategy slower or fatter, and whether that is noise.
+
+``touched``   which strategies a change can have touched, from the sources; pure
+``judge``     blocks of trials to a verdict with its interval; pure
+``sides``     two commits side by side, each of which runs its own trials
+``run``       interleaved blocks of trials until all is decided or the time is up
+``selftest``  the same with identical sides and with planted differences: its own error
+"""

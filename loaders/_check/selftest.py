@@ -1,0 +1,185 @@
+"""How often the check is wrong, and what it finds: the same trials with identical sides and with planted differences.
+
+Each check goes the whole way, trial by trial to a verdict, on one strategy that works for about a tenth of a second
+on one core and holds a few MiB; its twin does the same with so much more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from loaders._check import run as checking
+from loaders._check.judge import FAMILY, LOOKS, TIME_MARGIN, TRIMMED, Figure
+from loaders._check.run import Outcome, Subject
+
+QUESTION = "selection"
+FILE = Path(__file__).with_name("planted.py")
+
+EFFICIENCY = 1.06
+"""The error of the mean that leaves out a fifth at either end, over that of the mean, of normal noise (Wilcox)."""
+
+QUESTIONS = 2
+"""Verdicts of a check of one strategy: its time and its memory."""
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """A kind of check: what is planted, which figure must show it, and the verdict that is right.
+
+    ``share`` is how many of the checks asked for are of this kind: a difference that hardly matters needs fewer.
+    """
+
+    name: str
+    twin: str
+    figures: tuple[Figure, ...]
+    right: str
+    share: float = 1.0
+
+
+KINDS = (
+    Kind("nothing", "same", ("time", "memory"), "no difference"),
+    Kind("+10 % of time", "time_10", ("time",), "slower"),
+    Kind("+8 MiB", "memory_8", ("memory",), "fatter"),
+    Kind("+20 % of time", "time_20", ("time",), "slower", 0.25),
+    Kind("+5 % of time", "time_5", ("time",), "slower", 0.25),
+    Kind("+1 MiB", "memory_1", ("memory",), "fatter", 0.25),
+    Kind("+64 MiB", "memory_64", ("memory",), "fatter", 0.25),
+)
+
+
+class Tally(msgspec.Struct, frozen=True):
+    """How the checks of one kind ended.
+
+    Attributes
+    ----------
+    verdicts
+        How often which; of a kind with nothing planted, of both figures.
+    alarms
+        Checks that confirmed a regression.
+    blocks
+        Of each check, in order.
+    spread
+        The standard deviation of a block's logarithm of the ratio of times; ``None`` where time was not judged.
+    """
+
+    kind: str
+    checks: int
+    verdicts: dict[str, int]
+    alarms: int
+    blocks: list[int]
+    spread: float | None = None
+
+
+def proportion(count: int, total: int) -> tuple[float, float]:
+    """Return the 95 % interval of a share: Clopper and Pearson's (1934), exact and so rather too wide."""
+    from scipy.special import betaincinv
+
+    low = float(betaincinv(count, total - count + 1, 0.025)) if count else 0.0
+    high = float(betaincinv(count + 1, total - count, 0.975)) if count < total else 1.0
+    return low, high
+
+
+def detectable(spread: float, blocks: int, questions: int = QUESTIONS) -> float:
+    """Return the smallest slow-down, as a factor, that so many blocks confirm nine times in ten.
+
+    The margin, half the interval, and the quantile of nine in ten, each in units of the error of the trimmed mean.
+    """
+    from scipy.special import stdtrit
+
+    kept = blocks - 2 * int(TRIMMED * blocks)
+    freedom, error = kept - 1, spread * EFFICIENCY / math.sqrt(blocks)
+    half = float(stdtrit(freedom, 1 - FAMILY / (questions * len(LOOKS)) / 2))
+    return math.exp(math.log(TIME_MARGIN) + (half + float(stdtrit(freedom, 0.9))) * error)
+
+
+def selftest(
+    checks: int,
+    seconds: float,
+    trial: Callable[[str, int], dict[str, Any]],
+    kinds: Sequence[Kind] = KINDS,
+    told: Callable[[Tally], None] = lambda _: None,
+) -> Iterator[Tally]:
+    """Run so many checks of each kind, each for at most so many seconds, and yield how each kind ended.
+
+    Parameters
+    ----------
+    trial
+        Runs a planted strategy with a seed and returns its record.
+    told
+        Is given the tally so far after each check.
+    """
+    for kind in kinds:
+        outcomes: list[Outcome] = []
+        for index in range(max(1, round(checks * kind.share))):
+            first = 1000 * index
+
+            def run(strategy: str, first: int = first) -> Callable[[int], dict[str, Any]]:
+                return lambda seed: trial(strategy, first + seed)
+
+            subject = Subject(kind.name, "epoch_time", run("same"), run(kind.twin), kind.figures)
+            outcomes += checking.run([subject], seconds, questions=QUESTIONS)
+            told(tally(kind, outcomes))
+        yield tally(kind, outcomes)
+
+
+def tally(kind: Kind, outcomes: Sequence[Outcome]) -> Tally:
+    """Count how checks ended."""
+    judged = [each for outcome in outcomes for each in outcome.judgements]
+    verdicts = [each.verdict for each in judged]
+    spreads = [_spread(outcome) for outcome in outcomes if outcome.time]
+    known = sorted(each for each in spreads if each is not None)
+    return Tally(
+        kind.name,
+        len(outcomes),
+        {verdict: verdicts.count(verdict) for verdict in dict.fromkeys(verdicts)},
+        sum(outcome.is_regression for outcome in outcomes),
+        [max((each.blocks for each in outcome.judgements), default=0) for outcome in outcomes],
+        known[len(known) // 2] if known else None,
+    )
+
+
+HEADINGS = ("planted", "checks", "found", "95 % of such", "blocks", "other verdicts")
+
+
+def line(tally: Tally) -> tuple[str, ...]:
+    """Return the cells of a kind of check under ``HEADINGS``."""
+    low, high = proportion(tally.alarms, tally.checks)
+    blocks = sorted(tally.blocks)
+    others = ", ".join(f"{count} {verdict}" for verdict, count in tally.verdicts.items())
+    return (
+        tally.kind,
+        str(tally.checks),
+        f"{tally.alarms} ({tally.alarms / tally.checks:.0%})",
+        f"{low:.0%} to {high:.0%}",
+        f"{blocks[0]} to {blocks[-1]}, half of them at most {blocks[len(blocks) // 2]}",
+        others,
+    )
+
+
+def sentences(tallies: Sequence[Tally]) -> list[str]:
+    """Say what the smallest slow-down is that would be found nine times in ten, by how many blocks are taken."""
+    spread = next((each.spread for each in tallies if each.spread), None)
+    if spread is None:
+        return []
+    found = ", ".join(f"{detectable(spread, each) - 1:.1%} with {each}" for each in LOOKS[1:])
+    return [
+        f"A block's ratio of times spreads by {spread:.1%} (standard deviation). "
+        f"The smallest slow-down that is found nine times in ten, by the number of blocks: {found}."
+    ]
+
+
+def _spread(outcome: Outcome) -> float | None:
+    """Return the spread of a block that an interval of the ratio tells of."""
+    from scipy.special import stdtrit
+
+    judged = outcome.time
+    if judged is None or judged.change is None or judged.change.low is None or judged.change.high is None:
+        return None
+    out = int(TRIMMED * judged.blocks)
+    half = math.log(judged.change.high / judged.change.low) / 2
+    quantile = float(stdtrit(judged.blocks - 2 * out - 1, 1 - FAMILY / (QUESTIONS * len(LOOKS)) / 2))
+    return half / quantile * math.sqrt(judged.blocks)

@@ -1,0 +1,100 @@
+"""What a check found, as lines of a table: for a terminal, and as Markdown for a pull request. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from loaders._check.judge import FAMILY, MEMORY_MARGIN, TIME_ALIKE, TIME_MARGIN, Judgement
+from loaders._check.run import Outcome
+from loaders._words import ABSENT, amount, duration
+
+HEADINGS = ("strategy", "time", "change", "memory", "change", "blocks")
+
+
+def lines(outcomes: Sequence[Outcome]) -> list[tuple[str, ...]]:
+    """Return a line for each strategy, what got worse first: the cells under ``HEADINGS``."""
+    ordered = sorted(outcomes, key=lambda each: (not each.is_regression, bool(each.message), each.name))
+    return [_line(each) for each in ordered]
+
+
+def _line(outcome: Outcome) -> tuple[str, ...]:
+    if not outcome.judgements:
+        return outcome.name, outcome.message, *[ABSENT] * 4
+    blocks = str(max(each.blocks for each in outcome.judgements))
+    return (
+        outcome.name,
+        *_cells(outcome.time, time_in_words, duration),
+        *_cells(outcome.memory, memory_in_words, amount),
+        blocks,
+    )
+
+
+def _cells(each: Judgement | None, words: Callable[[Judgement], str], unit: Callable[[float], str]) -> tuple[str, str]:
+    return (f"{unit(each.a)} to {unit(each.b)}", words(each)) if each else (ABSENT, ABSENT)
+
+
+def time_in_words(judged: Judgement) -> str:
+    """Return ``slower: +10.2 % (+7.1 to +13.4)``."""
+    return _in_words(judged, lambda ratio: f"{100 * (ratio - 1):+.1f}", " %")
+
+
+def memory_in_words(judged: Judgement) -> str:
+    """Return ``fatter: +8.0 MiB (+7.9 to +8.1)``."""
+    return _in_words(judged, lambda count: f"{count / 2**20:+.1f}", " MiB")
+
+
+def _in_words(judged: Judgement, number: Callable[[float], str], unit: str) -> str:
+    change = judged.change
+    if change is None:
+        return judged.verdict
+    if change.low is None or change.high is None:
+        return f"{judged.verdict}: {number(change.value)}{unit}, too few blocks"
+    return f"{judged.verdict}: {number(change.value)}{unit} ({number(change.low)} to {number(change.high)})"
+
+
+def summary(outcomes: Sequence[Outcome]) -> str:
+    """Return the verdict on the change in one sentence."""
+    worse = [each.name for each in outcomes if each.is_regression]
+    open_ = [each.name for each in outcomes if any(one.verdict == "inconclusive" for one in each.judgements)]
+    unmeasured = [each.name for each in outcomes if not each.judgements and not each.broken]
+    said = [f"{len(worse)} confirmed: {', '.join(worse)}" if worse else "No regression is confirmed"]
+    if open_:
+        said.append(f"inconclusive, more time would decide: {', '.join(open_)}")
+    if unmeasured:
+        said.append(f"not measured: {', '.join(unmeasured)}")
+    return "; ".join(said) + "."
+
+
+def markdown(outcomes: Sequence[Outcome], title: str) -> str:
+    """Return the summary for a pull request: what got worse or better open, the rest folded."""
+    told = [each for each in outcomes if _is_news(each)]
+    rest = [each for each in outcomes if not _is_news(each)]
+    parts = [f"## {title}", summary(outcomes)]
+    if told:
+        parts.append(_table(told))
+    if rest:
+        heading = f"{len(rest)} without a confirmed change"
+        parts.append(f"<details><summary>{heading}</summary>\n\n{_table(rest)}\n\n</details>")
+    return "\n\n".join([*parts, METHOD]) + "\n"
+
+
+METHOD = (
+    f"Trials in fresh processes, interleaved A B B A. A change is confirmed when its whole interval lies beyond "
+    f"{TIME_MARGIN - 1:.0%} of time or {MEMORY_MARGIN / 2**20:.0f} MiB, and there is no difference when it lies within "
+    f"{TIME_ALIKE - 1:.0%}. The intervals share a chance of {FAMILY:.0%} of any false alarm in the whole check."
+)
+
+
+def _is_news(outcome: Outcome) -> bool:
+    verdicts = {each.verdict for each in outcome.judgements}
+    return outcome.is_regression or bool(verdicts & {"faster", "leaner"}) or bool(outcome.message)
+
+
+def _table(outcomes: Sequence[Outcome]) -> str:
+    rows = [HEADINGS, ("---",) * len(HEADINGS), *lines(outcomes)]
+    return "\n".join(f"| {' | '.join(_cell(each) for each in row)} |" for row in rows)
+
+
+def _cell(text: str) -> str:
+    """Return a text that stays in its cell, whatever a message holds."""
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")

@@ -1,0 +1,134 @@
+"""Two commits side by side: each a tree of its own that runs its own trials, through its own command line."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from loaders._check.touched import DEPENDENCIES, PACKAGE
+from loaders._errors import InputError
+
+WORKING_TREE = "the working tree"
+
+
+class Side(msgspec.Struct, frozen=True):
+    """One of the two: what it is called, the tree, and the interpreter with the tree's dependencies.
+
+    ``results`` is where its trials are logged: not among the published ones.
+    """
+
+    name: str
+    root: Path
+    python: Path
+    results: Path
+
+    def sources(self) -> dict[str, str]:
+        """Return the package's files and the list of dependencies, by their path in the repository."""
+        files = sorted((self.root / PACKAGE).rglob("*.py"))
+        texts = {file.relative_to(self.root).as_posix(): file.read_text("utf-8") for file in files}
+        return {**texts, DEPENDENCIES: repr(_dependencies(self.root))}
+
+    def strategies(self) -> dict[str, Any]:
+        """Return what its ``list --json`` prints."""
+        done = self._run(["list", "--json"])
+        if done.returncode:
+            raise InputError(f"{self.name} cannot list its strategies: {done.stderr.strip().splitlines()[-1:]}")
+        return json.loads(done.stdout)
+
+    def trial(self, arguments: list[str]) -> dict[str, Any]:
+        """Run one trial, and return its record as its command line prints it.
+
+        A tree that does not know the strategy, the case or an option says so: status ``absent``.
+        """
+        done = self._run(["trial", *arguments, "--json"])
+        if done.returncode in (0, 1) and done.stdout:
+            return json.loads(done.stdout)
+        if done.returncode == 2:
+            return {"status": "absent", "message": done.stderr.strip().splitlines()[-1]}
+        return {"status": "failed", "message": f"exit code {done.returncode}: {done.stderr.strip()[-500:]}"}
+
+    def _run(self, arguments: list[str]) -> subprocess.CompletedProcess[str]:
+        variables: Mapping[str, str] = {
+            **os.environ,
+            "PYTHONPATH": str(self.root),
+            "LOADERS_RESULTS": str(self.results),
+        }
+        return subprocess.run(
+            [str(self.python), "-m", PACKAGE, *arguments],
+            cwd=self.root,
+            env=variables,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+
+def side(commit: str | None, repository: Path, place: Path) -> Side:
+    """Return a side: of a commit, laid out below ``place``, or of the working tree where none is given.
+
+    Raises
+    ------
+    InputError
+        For a name that git does not know, or dependencies that cannot be installed.
+    """
+    if commit is None:
+        root, name = repository, WORKING_TREE
+    else:
+        found = _git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{commit}}")
+        if found is None:
+            raise InputError(f"git knows no commit {commit!r}; in a shallow clone, fetch it first")
+        digest = found.decode().strip()
+        name = commit if digest.startswith(commit) else f"{commit} ({digest[:8]})"
+        root = place / digest
+        if not root.exists():
+            _lay_out(repository, digest, root)
+    if _dependencies(root) == _dependencies(repository):
+        return Side(name, root, Path(sys.executable), place / "results")
+    return Side(name, root, _environment(root), place / "results")
+
+
+def _lay_out(repository: Path, digest: str, root: Path) -> None:
+    part = root.with_name(f".{root.name}.part")
+    part.mkdir(parents=True, exist_ok=True)
+    archive = _git(repository, "archive", digest)
+    with tarfile.open(fileobj=io.BytesIO(archive or b"")) as files:
+        files.extractall(part, filter="data")
+    part.rename(root)
+
+
+def _environment(root: Path) -> Path:
+    """Make an environment with a tree's own dependencies."""
+    place = root / ".venv"
+    python = place / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    made = place / ".made"
+    if made.exists():
+        return python
+    install = [str(python), "-m", "pip", "install", "--quiet", str(root)]
+    for command in ([sys.executable, "-m", "venv", str(place)], install):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise InputError(f"cannot install the dependencies of {root}: {done.stderr.strip()[-500:]}")
+    made.touch()
+    return python
+
+
+def _dependencies(root: Path) -> list[str]:
+    path = root / DEPENDENCIES
+    return tomllib.loads(path.read_text("utf-8"))["project"]["dependencies"] if path.exists() else []
+
+
+def _git(repository: Path, *arguments: str) -> bytes | None:
+    """Return what git prints; ``None`` where it refuses."""
+    command = ["git", *arguments]
+    done = subprocess.run(command, cwd=repository, capture_output=True, check=False)
+    return done.stdout if done.returncode == 0 else None

@@ -1,0 +1,106 @@
+"""Which strategies a change can have touched: by what their code reaches, not by lines. Pure.
+
+A comment, a docstring or the layout of the code moves no figure, so sources are compared as syntax trees.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping, Set
+from pathlib import PurePosixPath
+
+Sources = Mapping[str, str]
+"""The text of files by their path in the repository."""
+
+PACKAGE = "loaders"
+MEASURES = ("_trial/child.py", "_trial/convert.py", "_trial/watch.py")
+"""What every trial goes through; what these import can move every figure."""
+
+DEPENDENCIES = "pyproject.toml"
+
+
+def touched(before: Sources, after: Sources, strategies: Mapping[str, Iterable[str]]) -> dict[str, set[str]]:
+    """Return for each question the strategies whose figures may differ between two versions of the sources.
+
+    Parameters
+    ----------
+    strategies
+        The names of every question's strategies that both versions have.
+    """
+    if before.get(DEPENDENCIES) != after.get(DEPENDENCIES) or _shared_differs(before, after):
+        return {question: set(names) for question, names in strategies.items()}
+    found = {}
+    for question, names in strategies.items():
+        path = f"{PACKAGE}/{question}.py"
+        parts = [_parts(sources.get(path, "")) for sources in (before, after)]
+        changed = {name for name in parts[0].keys() | parts[1].keys() if parts[0].get(name) != parts[1].get(name)}
+        found[question] = {
+            name
+            for name in names
+            if any(changed & (_reached(each, name) | _reached(each, "QUESTION") | {""}) for each in parts)
+        }
+    return {question: names for question, names in found.items() if names}
+
+
+def _shared_differs(before: Sources, after: Sources) -> bool:
+    shared = _imported(before) | _imported(after)
+    return any(_parts(before.get(path, "")) != _parts(after.get(path, "")) for path in shared)
+
+
+def _imported(sources: Sources) -> set[str]:
+    """Return the files of the machinery that a trial imports, directly or not; question modules are left out."""
+    found: set[str] = set()
+    waiting = [f"{PACKAGE}/{each}" for each in MEASURES]
+    while waiting:
+        path = waiting.pop()
+        if path in found or path not in sources:
+            continue
+        found.add(path)
+        for node in ast.walk(ast.parse(sources[path])):
+            names = []
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == PACKAGE:
+                names = [node.module, *(f"{node.module}.{each.name}" for each in node.names)]
+            elif isinstance(node, ast.Import):
+                names = [each.name for each in node.names if each.name.split(".")[0] == PACKAGE]
+            for name in names:
+                stem = name.replace(".", "/")
+                waiting += [f"{stem}.py", f"{stem}/__init__.py"]
+    return {path for path in found if len(PurePosixPath(path).parts) > 2 or PurePosixPath(path).name.startswith("_")}
+
+
+def _parts(source: str) -> dict[str, tuple[str, frozenset[str]]]:
+    """Return what a module defines: for each name its syntax without docstrings, and the names that it uses.
+
+    Statements that define nothing stand under the empty name.
+    """
+    parts: dict[str, tuple[str, frozenset[str]]] = {}
+    for node in ast.parse(source).body:
+        for inner in ast.walk(node):
+            if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and ast.get_docstring(inner):
+                inner.body = inner.body[1:] or [ast.Pass()]
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names = [node.name]
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names = [each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)]
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            continue  # the docstring of the module or of a constant
+        else:
+            names = [""]
+        uses = frozenset(each.id for each in ast.walk(node) if isinstance(each, ast.Name))
+        for name in names or [""]:
+            text, used = parts.get(name, ("", frozenset()))
+            parts[name] = (f"{text}\n{ast.dump(node)}", used | uses)
+    return parts
+
+
+def _reached(parts: Mapping[str, tuple[str, Set[str]]], name: str) -> set[str]:
+    """Return the names that a definition uses, directly or not, its own included."""
+    found: set[str] = set()
+    waiting = [name]
+    while waiting:
+        each = waiting.pop()
+        if each in parts and each not in found:
+            found.add(each)
+            waiting += parts[each][1]
+    return found

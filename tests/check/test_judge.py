@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import t
+
+from loaders._check.judge import FAMILY, LOOKS, Block, Judgement, _interval, is_due, judge
+
+MIB = 2**20
+QUESTIONS = 2
+
+
+def _blocks(ratio: float, spread: float, count: int, seed: int = 0, outliers: float = 0.0) -> list[Block]:
+    """Blocks of times with log-normal noise; some trials take far longer, as some do."""
+    random = np.random.default_rng(seed)
+    noise = random.normal(0, spread, (count, 4)) + (random.random((count, 4)) < outliers) * 1.5
+    times = np.exp(noise) * [1, 1, ratio, ratio]
+    return [Block((each[0], each[1]), (each[2], each[3])) for each in times.tolist()]
+
+
+def _checked(ratio: float, spread: float, seed: int, outliers: float = 0.0) -> Judgement:
+    """Ask as blocks come in, as a check does."""
+    blocks = _blocks(ratio, spread, LOOKS[-1], seed, outliers)
+    for look in LOOKS:
+        judged = judge("time", blocks[:look], QUESTIONS)
+        if judged.verdict != "inconclusive":
+            break
+    return judged
+
+
+@given(values=st.lists(st.floats(-100, 100), min_size=4, max_size=4), questions=st.integers(1, 50))
+def test_the_interval_of_four_blocks_is_students(values: list[float], questions: int) -> None:
+    found = judge("memory", [Block((0.0, 0.0), (each * MIB, each * MIB)) for each in values], questions).change
+    assert found
+    error = np.std(values, ddof=1) / 2 * MIB
+    half = error * t.ppf(1 - FAMILY / (questions * len(LOOKS)) / 2, 3)
+    assert found.low == pytest.approx(np.mean(values) * MIB - half, abs=1)
+    assert found.high == pytest.approx(np.mean(values) * MIB + half, abs=1)
+
+
+@pytest.mark.parametrize("count", [5, 8, 20, 36])
+def test_the_interval_of_a_trimmed_mean_covers_what_it_says(count: int) -> None:
+    random = np.random.default_rng(count)
+    alpha = 0.1
+    covered = 0
+    for _ in range(2000):
+        low, high = _interval(random.normal(0, 1, count).tolist(), alpha)
+        covered += low <= 0 <= high
+    assert 0.87 < covered / 2000 < 0.93
+
+
+def test_verdicts_need_the_whole_interval() -> None:
+    assert judge("time", _blocks(1.10, 0.005, 8), QUESTIONS).verdict == "slower"
+    assert judge("time", _blocks(0.90, 0.005, 8), QUESTIONS).verdict == "faster"
+    assert judge("time", _blocks(1.00, 0.005, 8), QUESTIONS).verdict == "no difference"
+    assert judge("time", _blocks(1.015, 0.0005, 8), QUESTIONS).verdict == "no difference", "within what matters"
+    assert judge("time", _blocks(1.10, 0.1, 8), QUESTIONS).verdict == "inconclusive"
+    few = judge("time", _blocks(1.5, 0.005, 3), QUESTIONS)
+    assert (few.verdict, few.change and few.change.low) == ("inconclusive", None)
+
+
+@pytest.mark.parametrize(
+    ("more", "verdict"), [(8, "fatter"), (-8, "leaner"), (0, "no difference"), (1.5, "fatter"), (0.9, "no difference")]
+)
+def test_memory_is_judged_by_difference(more: float, verdict: str) -> None:
+    blocks = [Block((100.0 * MIB, 100.1 * MIB), ((100 + more) * MIB, (100.1 + more) * MIB)) for _ in range(4)]
+    found = judge("memory", blocks, QUESTIONS)
+    assert found.verdict == verdict
+    assert found.change
+    assert found.change.value == pytest.approx(more * MIB, abs=1)
+    assert found.a == pytest.approx(100.05 * MIB)
+
+
+def test_a_drift_within_a_block_weighs_on_both_sides_alike() -> None:
+    drift = [1.0, 1.2, 1.4, 1.6]  # A B B A
+    found = judge("memory", [Block((drift[0], drift[3]), (drift[1], drift[2]))] * 8, QUESTIONS)
+    assert found.change
+    assert found.change.value == pytest.approx(0)
+
+
+@pytest.mark.parametrize("outliers", [0.0, 0.05])
+def test_alarms_are_rare_and_what_is_planted_is_found(outliers: float) -> None:
+    nothing = [_checked(1.0, 0.05, seed, outliers).verdict for seed in range(300)]
+    assert sum(each in ("slower", "faster") for each in nothing) <= 3
+    planted = [_checked(1.10, 0.03, seed, outliers).verdict for seed in range(100)]
+    assert planted.count("slower") >= 97
+
+
+def test_more_questions_make_wider_intervals() -> None:
+    blocks = _blocks(1.1, 0.02, 8)
+    one, many = (judge("time", blocks, questions).change for questions in (1, 40))
+    assert one and one.low and one.high and many and many.low and many.high  # noqa: PT018
+    assert many.high / many.low > one.high / one.low
+
+
+def test_a_strategy_is_measured_until_it_is_decided_or_has_had_its_share() -> None:
+    open_ = judge("time", _blocks(1.05, 0.2, 4), QUESTIONS)
+    closed = judge("time", _blocks(1.5, 0.001, 4), QUESTIONS)
+    assert is_due(0, [])
+    assert is_due(5, [closed, closed]), "asked at the next look only"
+    assert is_due(4, [closed, open_])
+    assert not is_due(4, [closed, closed])
+    assert not is_due(LOOKS[-1], [open_])
+
+
+@pytest.mark.parametrize("blocks", [[], [Block((1.0, 0.0), (1.0, 1.0))]])
+def test_no_blocks_and_no_time_are_errors(blocks: list[Block]) -> None:
+    with pytest.raises(ValueError, match=r"no blocks|must be positive"):
+        judge("time", blocks, QUESTIONS)
+
+
+def test_a_detectable_difference_is_found_nine_times_in_ten() -> None:
+    from loaders._check.selftest import detectable
+
+    spread, blocks = 0.03, 15
+    ratio = detectable(spread, blocks)
+    found = [judge("time", _blocks(ratio, spread, blocks, seed), QUESTIONS).verdict == "slower" for seed in range(400)]
+    assert 0.8 < sum(found) / len(found) < 0.97

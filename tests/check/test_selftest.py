@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binomtest
+
+from loaders._check import selftest
+from loaders._trial import run_trial
+
+MIB = 2**20
+TIMES = {"same": 1.0, "time_5": 1.05, "time_10": 1.1, "time_20": 1.2}
+MEMORY = {"same": 0, "memory_1": 1, "memory_8": 8, "memory_64": 64}
+
+
+def _simulated(spread: float) -> Any:
+    random = np.random.default_rng(1)
+
+    def trial(strategy: str, seed: int) -> dict[str, Any]:
+        time = TIMES.get(strategy, 1.0) * float(np.exp(random.normal(0, spread)))
+        peak = (16 + MEMORY.get(strategy, 0)) * MIB + int(random.normal(0, 2**15))
+        return {"status": "ok", "message": "", "metrics": {"epoch_time": time, "peak_memory": peak}}
+
+    return trial
+
+
+def test_kinds_are_counted_by_what_the_check_says() -> None:
+    found = {each.kind: each for each in selftest.selftest(8, 1e6, _simulated(0.02))}
+    assert {name: each.checks for name, each in found.items() if each.checks != 8} == {
+        "+20 % of time": 2,
+        "+5 % of time": 2,
+        "+1 MiB": 2,
+        "+64 MiB": 2,
+    }
+    assert found["nothing"].alarms == 0
+    assert found["nothing"].verdicts == {"no difference": 16}
+    assert (found["+10 % of time"].alarms, found["+8 MiB"].alarms) == (8, 8)
+    assert found["+1 MiB"].alarms == 0, "within the margin"
+    assert found["nothing"].spread == pytest.approx(0.02, rel=0.5)
+
+
+def test_a_check_that_cries_wolf_shows() -> None:
+    kind = selftest.Kind("nothing", "time_20", ("time",), "no difference")  # planted, though it says that it is not
+    (found,) = selftest.selftest(4, 1e6, _simulated(0.02), [kind])
+    assert found.alarms == 4
+    assert selftest.line(found)[2] == "4 (100%)"
+
+
+@given(total=st.integers(1, 60), data=st.data())
+def test_the_interval_of_a_share_is_the_exact_one(total: int, data: st.DataObject) -> None:
+    count = data.draw(st.integers(0, total))
+    expected = binomtest(count, total).proportion_ci(0.95, method="exact")
+    assert selftest.proportion(count, total) == (pytest.approx(expected.low), pytest.approx(expected.high))
+
+
+def test_more_blocks_detect_less() -> None:
+    found = [selftest.detectable(0.05, each) for each in (6, 11, 20, 36)]
+    assert found == sorted(found, reverse=True)
+    assert all(each > 1.02 for each in found)
+
+
+def test_the_planted_strategies_hold_what_they_say(corpus: Any, forget: Any) -> None:
+    from loaders import _compare, _registry
+
+    _registry.load_files([selftest.FILE])
+    planned = _compare.plan(selftest.QUESTION, corpus, outside=(str(selftest.FILE),))
+    names = {kind.twin for kind in selftest.KINDS} | {"same"}
+    assert names <= set(_registry.variants(selftest.QUESTION))
+    peaks = {}
+    for name in ("same", "memory_8", "memory_64"):
+        record = run_trial(planned.trial(name, planned.cases[0], 1), corpus)
+        assert record.status == "ok", record.message
+        peaks[name] = record.metrics.peak_memory or 0
+    assert peaks["memory_8"] - peaks["same"] == pytest.approx(8 * MIB, abs=MIB)
+    assert peaks["memory_64"] - peaks["same"] == pytest.approx(64 * MIB, abs=MIB)

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from loaders._check import show
+from loaders._check.judge import Judgement, Verdict
+from loaders._check.run import Outcome
+from loaders._stats import Estimate
+
+MIB = 2**20
+
+
+def _judged(verdict: Verdict, value: float, low: float | None, high: float | None, a: float, b: float) -> Judgement:
+    return Judgement(verdict, Estimate(value, low, high, 8), a, b, 8)
+
+
+SLOWER = Outcome(
+    "resize.opencv_linear",
+    _judged("slower", 1.1, 1.07, 1.13, 0.1, 0.11),
+    _judged("no difference", 0.0, -0.1 * MIB, 0.1 * MIB, 20 * MIB, 20 * MIB),
+)
+SAME = Outcome(
+    "resize.tf_image",
+    _judged("no difference", 1.0, 0.98, 1.02, 0.1, 0.1),
+    _judged("inconclusive", 3 * MIB, None, None, 20 * MIB, 23 * MIB),
+)
+BROKEN = Outcome("resize.<b>", None, None, "B failed: ValueError: a | b\nnext", broken=True)
+ABSENT = Outcome("resize.late", None, None, "not measured: the time was up")
+
+
+def test_what_got_worse_comes_first_with_its_interval() -> None:
+    first, second, third, fourth = show.lines([SAME, ABSENT, BROKEN, SLOWER])
+    assert first[0] == "resize.opencv_linear"
+    assert first[1:] == (
+        "100 ms to 110 ms",
+        "slower: +10.0 % (+7.0 to +13.0)",
+        "20.0 MiB to 20.0 MiB",
+        "no difference: +0.0 MiB (-0.1 to +0.1)",
+        "8",
+    )
+    assert second[:2] == ("resize.<b>", "B failed: ValueError: a | b\nnext")
+    assert third[4] == "inconclusive: +3.0 MiB, too few blocks"
+    assert fourth[0] == "resize.late"
+
+
+def test_the_summary_says_what_is_confirmed_open_and_missing() -> None:
+    assert show.summary([SLOWER, BROKEN]) == "2 confirmed: resize.opencv_linear, resize.<b>."
+    assert show.summary([SAME, ABSENT]) == (
+        "No regression is confirmed; inconclusive, more time would decide: resize.tf_image; not measured: resize.late."
+    )
+    assert show.summary([]) == "No regression is confirmed."
+
+
+def test_markdown_folds_the_noise_and_keeps_a_message_in_its_cell() -> None:
+    text = show.markdown([SLOWER, SAME, BROKEN], "HEAD against main")
+    opened, _, folded = text.partition("<details>")
+    assert text.startswith("## HEAD against main\n")
+    assert "| resize.opencv_linear |" in opened
+    assert "| resize.&lt;b> | B failed: ValueError: a \\| b next |" in opened
+    assert "resize.tf_image |" in folded
+    assert "interleaved A B B A" in folded

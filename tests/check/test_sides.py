@@ -1,0 +1,115 @@
+"""Two real commits, each with its own trials, through the command line."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from loaders._check.sides import WORKING_TREE, side
+from loaders._errors import InputError
+from tests.conftest import ROOT
+
+
+def _git(root: Path, *arguments: str) -> str:
+    identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
+    done = subprocess.run(["git", *identity, *arguments], cwd=root, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """This package in a repository of its own, with a commit that makes one strategy slower, and one that does not."""
+    root = tmp_path_factory.mktemp("repository")
+    shutil.copytree(ROOT / "loaders", root / "loaders", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", root)
+    _git(root, "init", "-q", "-b", "main")
+    (root / ".gitignore").write_text("__pycache__\n.asv\n")
+    _git(root, "add", ".")
+    _git(root, "commit", "-q", "-m", "base")
+    path = root / "loaders" / "selection.py"
+    text = path.read_text("utf-8")
+    path.write_text(text + "\n# A comment.\n")
+    _git(root, "commit", "-qam", "comment")
+    _git(root, "tag", "comment")
+    body = '"""One permutation and one fancy index; nothing is deleted."""\n'
+    assert body in text
+    path.write_text(text.replace(body, f"{body}    import time\n\n    time.sleep(0.05)\n    held = bytes(2**26)\n"))
+    _git(root, "commit", "-qam", "slow")
+    return root
+
+
+def _check(repository: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "loaders", "check", *arguments],
+        cwd=repository,
+        env={**os.environ, "PYTHONPATH": str(repository)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def test_a_planted_slow_down_is_confirmed_and_nothing_else_is_measured(repository: Path, tmp_path: Path) -> None:
+    summary = tmp_path / "summary.md"
+    done = _check(repository, "HEAD~1", "--size", "tiny", "--minutes", "2", "--markdown", str(summary))
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "1 confirmed: selection.permutation_index." in done.stdout
+    assert "slower: +" in done.stdout
+    assert f"{WORKING_TREE} against HEAD~1" in done.stderr
+    text = summary.read_text("utf-8")
+    assert "| selection.permutation_index |" in text
+    assert "mixed_copy" not in text
+    assert not (repository / "results").exists(), "published results are left alone"
+
+
+def test_a_comment_is_nothing_to_measure(repository: Path) -> None:
+    done = _check(repository, "main~2", "comment")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "the change reaches no strategy" in done.stderr
+    assert "No regression is confirmed." in done.stdout
+
+
+def test_no_change_is_no_regression_where_it_is_measured_nevertheless(repository: Path) -> None:
+    only = ("--only", "selection.generator_choice", "--size", "tiny", "--minutes", "0.2")
+    done = _check(repository, "main~2", "comment", *only)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "selection.generator_choice" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["no-such-commit"], "git knows no commit 'no-such-commit'"),
+        (["--", "--output=x"], "git knows no commit '--output=x'"),
+        (
+            ["HEAD", "--only", "selection.nothing"],
+            "--only selection.nothing: not on both sides; there are boolean_mask,",
+        ),
+        (["HEAD", "--only", "nothing"], "--only nothing: not on both sides; there are batching,"),
+    ],
+)
+def test_bad_input_is_named(repository: Path, arguments: list[str], message: str) -> None:
+    done = _check(repository, *arguments)
+    assert (done.returncode, message in done.stderr) == (2, True), done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_older_tree_that_lacks_a_strategy_says_so(repository: Path, tmp_path: Path) -> None:
+    found = side("HEAD", repository, tmp_path)
+    assert "selection" in found.strategies()
+    record = found.trial(["selection", "not_there", "--size", "tiny"])
+    assert record["status"] == "absent"
+    assert "not_there" in record["message"]
+    assert side("HEAD", repository, tmp_path).root == found.root, "laid out once"
+
+
+def test_a_commit_is_laid_out_whole_or_not_at_all(repository: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError):
+        side("HEAD^{tree}", repository, tmp_path)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from loaders._check.touched import DEPENDENCIES, touched
+
+QUESTION = '''"""A question."""
+from loaders import Job, Question, variant
+
+SIDE = 3
+
+
+def _prepare(corpus, case, seed):
+    return SIDE
+
+
+QUESTION = Question(prepare=_prepare)
+LIMIT = 5
+
+
+@variant
+def plain(job):
+    """The plain one."""
+    return _read(job)  # a comment
+
+
+@variant
+def clever(job):
+    return LIMIT
+
+
+def _read(job):
+    return job
+'''
+SOURCES = {
+    "loaders/__init__.py": "",
+    "loaders/__main__.py": "import loaders._compare\n",
+    "loaders/_compare.py": "from loaders._trial import watch\n",
+    "loaders/_trial/__init__.py": "",
+    "loaders/_trial/watch.py": "from loaders._trial.memory import peak\n",
+    "loaders/_trial/child.py": "import loaders._registry\n",
+    "loaders/_trial/memory.py": "def peak():\n    return 1\n",
+    "loaders/_registry.py": "from loaders import _errors\n",
+    "loaders/_errors.py": "x = 1\n",
+    "loaders/question.py": QUESTION,
+    "loaders/other.py": QUESTION,
+    DEPENDENCIES: "['numpy']",
+}
+STRATEGIES = {"question": {"plain", "clever"}, "other": {"plain", "clever"}}
+
+
+def _changed(path: str, old: str, new: str) -> dict[str, set[str]]:
+    assert old in SOURCES[path]
+    after = {**SOURCES, path: SOURCES[path].replace(old, new)}
+    there, back = touched(SOURCES, after, STRATEGIES), touched(after, SOURCES, STRATEGIES)
+    assert there == back
+    return there
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("# a comment", "# another"),
+        ("The plain one.", "Another docstring."),
+        ('"""A question."""', '"""A better question."""'),
+        ("return _read(job)", "return _read( job )"),
+        ("SIDE = 3\n", "SIDE = 3\n\n\n"),
+    ],
+)
+def test_what_runs_nothing_touches_nothing(old: str, new: str) -> None:
+    assert _changed("loaders/question.py", old, new) == {}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "names"),
+    [
+        ("return LIMIT", "return LIMIT + 1", {"clever"}),
+        ("LIMIT = 5", "LIMIT = 6", {"clever"}),
+        ("    return job\n", "    return [job]\n", {"plain"}),
+        ("SIDE = 3", "SIDE = 4", {"plain", "clever"}),
+        ("return SIDE", "return 2 * SIDE", {"plain", "clever"}),
+        ("from loaders import Job", "import os\nfrom loaders import Job", {"plain", "clever"}),
+        ("@variant\ndef clever", "@variant(variables={'A': '1'})\ndef clever", {"clever"}),
+    ],
+)
+def test_a_change_touches_what_reaches_it(old: str, new: str, names: set[str]) -> None:
+    assert _changed("loaders/question.py", old, new) == {"question": names}
+
+
+@pytest.mark.parametrize("path", ["loaders/_trial/memory.py", "loaders/_trial/watch.py", "loaders/_errors.py"])
+def test_what_every_trial_goes_through_touches_all(path: str) -> None:
+    after = {**SOURCES, path: SOURCES[path] + "y = 2\n"}
+    assert touched(SOURCES, after, STRATEGIES) == STRATEGIES
+    assert touched(SOURCES, {**SOURCES, path: SOURCES[path] + "# y\n"}, STRATEGIES) == {}
+
+
+def test_dependencies_touch_all_and_what_no_trial_imports_nothing() -> None:
+    assert touched(SOURCES, {**SOURCES, DEPENDENCIES: "['numpy>=3']"}, STRATEGIES) == STRATEGIES
+    for path in ("loaders/_compare.py", "loaders/__main__.py"):
+        assert touched(SOURCES, {**SOURCES, path: "z = 3\n"}, STRATEGIES) == {}
+    assert touched(SOURCES, {**SOURCES, "loaders/_report/page.py": "z = 3\n"}, STRATEGIES) == {}
+    assert touched(SOURCES, {**SOURCES, "loaders/_trial/new.py": "z = 3\n"}, STRATEGIES) == {}, "nobody imports it yet"
+
+
+def test_this_package_is_read_as_it_is() -> None:
+    root = Path(__file__).parents[2]
+    files = subprocess.run(["git", "ls-files", "loaders"], cwd=root, check=True, capture_output=True, text=True).stdout
+    sources = {each: (root / each).read_text("utf-8") for each in files.split() if each.endswith(".py")}
+    strategies = {"resize": {"opencv_linear", "skimage_resize_astype"}, "selection": {"mixed_copy"}}
+    slower = sources["loaders/_trial/drain.py"].replace("def touch(", "def later(): ...\n\n\ndef touch(")
+    assert touched(sources, {**sources, "loaders/_trial/drain.py": slower}, strategies) == strategies
+    text = sources["loaders/resize.py"].replace("cv2.INTER_LINEAR", "cv2.INTER_CUBIC")
+    assert "opencv_linear" in touched(sources, {**sources, "loaders/resize.py": text}, strategies)["resize"]
+    assert touched(sources, {**sources, "loaders/_report/page.py": ""}, strategies) == {}
