@@ -6,11 +6,10 @@ SETUP := $(VENV)/.made
 LOADERS := $(BIN)/python -m loaders
 
 SITE := .asv/html
-export BASE ?= origin/main
-export BENCH ?=
+export BASE ?= main
 
 .DEFAULT_GOAL := help
-.PHONY: help setup bench full test lint format check touched compare-with report pages readme clean
+.PHONY: help setup bench full test lint format check check-perf report pages readme clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{ printf "  make %-13s %s\n", $$1, $$2 }'
@@ -55,11 +54,8 @@ format: setup ## Mend style
 check: setup ## Let asv check the benchmarks in an environment that it manages
 	$(BIN)/asv check
 
-touched: ## List the questions that differ between BASE (origin/main) and HEAD
-	@$(PYTHON) .ci/compare.py touched "$$BASE"
-
-compare-with: setup ## Measure HEAD against BASE (BENCH='^selection'): what changed, what is noise
-	$(BIN)/python .ci/compare.py measure "$$BASE" "$$BENCH"
+check-perf: setup ## Is the working tree slower or fatter than BASE (main)? CHECK='--minutes 20' says more
+	$(LOADERS) check "$$BASE" --markdown .asv/check/summary.md $(CHECK)
 
 report: setup ## Write the comparison page from the trial logs
 	$(LOADERS) report

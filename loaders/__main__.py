@@ -298,6 +298,7 @@ def report(out: Path, outside: Sequence[str]) -> None:
 @click.option(
     "--only", multiple=True, metavar="QUESTION[.STRATEGY]", help="[default: what the change can have touched]"
 )
+@click.option("--all", "every", is_flag=True, help="Every strategy, whatever the change can reach.")
 @click.option(
     "--minutes",
     type=click.FloatRange(min=0, min_open=True),
@@ -314,6 +315,7 @@ def check(
     head: str | None,
     *,
     only: Sequence[str],
+    every: bool,
     minutes: float,
     size: str,
     markdown: Path | None,
@@ -329,7 +331,7 @@ def check(
     repository = Path(__file__).parents[1]
     place = repository / ".asv" / "check"
     a, b = sides.side(base, repository, place), sides.side(head, repository, place)
-    subjects = plan.subjects(a, b, only, size, _say)
+    subjects = plan.subjects(a, b, only, size, _say, every=every)
     title = f"{b.name} against {a.name}"
     if subjects:
         _say(f"{title}: {', '.join(each.name for each in subjects)}, for at most {minutes:g} minutes")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import runpy
 import shutil
 import subprocess
 import sys
@@ -95,34 +94,3 @@ def test_each_word_of_make_exists(path: Path) -> None:
 def test_each_action_is_pinned_to_a_commit(path: Path) -> None:
     used = re.findall(r"uses: (\S+)", path.read_text("utf-8"))
     assert all(re.search(r"@[0-9a-f]{40}$", each) for each in used if not each.startswith("./"))
-
-
-@pytest.mark.parametrize(
-    ("paths", "expected"),
-    [
-        (["loaders/resize.py", "README.md"], ["resize"]),
-        (["loaders/resize/kernels.py"], ["resize"]),
-        (["loaders/_report/page.py", "benchmarks/resize.py", "docs/x.svg"], []),
-        (["loaders/_trial/drain.py"], ["resize", "selection"]),
-        (["pyproject.toml"], ["resize", "selection"]),
-    ],
-)
-def test_a_change_touches_questions(paths: list[str], expected: list[str]) -> None:
-    touched = runpy.run_path(str(ROOT / ".ci" / "compare.py"))["touched"]
-    assert touched(paths, ["resize", "selection"]) == expected
-
-
-def test_the_summary_folds_noise_and_drops_what_was_not_measured() -> None:
-    markdown = runpy.run_path(str(ROOT / ".ci" / "compare.py"))["markdown"]
-    head = "| Change | Before | After | Ratio | Benchmark |\n|---|---|---|---|---|\n"
-    table = (
-        f"\nBenchmarks that have improved:\n\n{head}| - | 2s | 1s | 0.5 | a |\n"
-        f"\nBenchmarks that have stayed the same:\n\n{head}|   | n/a | n/a | n/a | b |\n|   | 1s | 2s | ~2.0 | c |\n"
-        f"\nBenchmarks that have got worse:\n\n{head}|   | n/a | n/a | n/a | d |\n"
-    )
-    text = markdown(table)
-    assert "### Benchmarks that have improved\n\n| Change" in text
-    assert "<details><summary>Stayed the same, or is noise</summary>\n\n| Change" in text
-    assert "~2.0" in text
-    assert "n/a" not in text
-    assert "got worse" not in text

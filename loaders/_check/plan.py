@@ -12,7 +12,9 @@ from loaders._check.touched import touched
 from loaders._errors import InputError
 
 
-def subjects(a: Side, b: Side, only: Sequence[str], size: str, say: Callable[[str], None]) -> list[Subject]:
+def subjects(
+    a: Side, b: Side, only: Sequence[str], size: str, say: Callable[[str], None], *, every: bool = False
+) -> list[Subject]:
     """Return what to measure.
 
     Parameters
@@ -22,6 +24,8 @@ def subjects(a: Side, b: Side, only: Sequence[str], size: str, say: Callable[[st
         touched as a whole the strategies that carry its finding stand for it.
     say
         Is told what cannot be compared because one side lacks it.
+    every
+        Measure all, whatever the change can have touched.
 
     Raises
     ------
@@ -34,11 +38,12 @@ def subjects(a: Side, b: Side, only: Sequence[str], size: str, say: Callable[[st
         if alone:
             say(f"only {side.name} has {', '.join(sorted(alone))}: nothing to compare with")
     both = {question: names & listed[1].get(question, set()) for question, names in listed[0].items()}
-    chosen = _named(only, both) if only else touched(a.sources(), b.sources(), both)
+    asked = list(both) if every else only
+    chosen = _named(asked, both) if asked else touched(a.sources(), b.sources(), both)
     return [
         _subject(a, b, question, name, size)
         for question, names in chosen.items()
-        for name in sorted(names if only else _standing_for(question, names, both[question]))
+        for name in sorted(names if asked else _standing_for(question, names, both[question]))
     ]
 
 
