@@ -159,6 +159,8 @@ class Question:
     keeps_output
         The batches are the product: they are held while ``retained_memory`` is read. Otherwise a batch
         is dropped as soon as the next is asked for, as a training loop does.
+    calibrates
+        Its strategies have a ``truth``: it tells how far to trust the instruments, and not which loader to choose.
     """
 
     prepare: Callable[[Corpus, Case, int], Any]
@@ -178,6 +180,7 @@ class Question:
     step_time: Callable[[Case], float] = lambda _: 0.0
     ranked_by: str = "epoch_time"
     keeps_output: bool = False
+    calibrates: bool = False
     name: str = ""
     doc: str = ""
 
@@ -223,6 +226,9 @@ class Variant:
     convert
         Writes what the strategy reads into ``Job.directory``. It runs in a process of its own before the trial, and is
         measured there.
+    truth
+        What an exact instrument would read, by metric (see ``loaders._trial.record.Metrics``), where that is known
+        beforehand; of ``memory_growth`` the slope in bytes a step.
     """
 
     question: str
@@ -237,6 +243,7 @@ class Variant:
     convert: Convert | None = None
     series: str = ""
     at: str = ""
+    truth: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def is_outside(self) -> bool:
@@ -288,6 +295,7 @@ def variant(
     convert: Convert | None = None,
     series: str = "",
     at: str = "",
+    truth: Mapping[str, float] | None = None,
 ) -> Callable[[BuildT], BuildT]: ...
 def variant(
     build: BuildT | None = None,
@@ -302,6 +310,7 @@ def variant(
     convert: Convert | None = None,
     series: str = "",
     at: str = "",
+    truth: Mapping[str, float] | None = None,
 ) -> BuildT | Callable[[BuildT], BuildT]:
     """Declare a strategy; the function is returned as it was given.
 
@@ -313,7 +322,7 @@ def variant(
         Ratios are taken to this strategy. Exactly one in a question.
     tier
         One of ``TIERS``.
-    matches, variables, preload, only, convert, series, at
+    matches, variables, preload, only, convert, series, at, truth
         See ``Variant``.
 
     Raises
@@ -350,6 +359,7 @@ def variant(
             convert=convert,
             series=series,
             at=at,
+            truth=truth or {},
         )
         return function
 
