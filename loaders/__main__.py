@@ -234,12 +234,12 @@ def compare(
     """
     files = _registry.outside_files(outside)
     _registry.load_files(files)
-    names = list(questions) or list(_registry.questions())
+    names = list(questions) or _every()
     for name in names:
         _registry.find_question(name)
     corpus = _open(size, data, strict=strict)
 
-    from loaders import _compare, _rows, _terminal
+    from loaders import _calibration, _compare, _rows, _terminal
 
     found: list[Comparison] = []
     bad = False
@@ -267,6 +267,8 @@ def compare(
         found.append(result)
         if not as_json:
             _terminal.show_comparison(result)
+            if _registry.find_question(planned.question).calibrates:
+                _terminal.show_calibration(_calibration.calibration(records))
     if as_json:
         _print_json(found[0] if len(questions) == 1 else found)
     sys.exit(1 if bad else 0)
@@ -393,6 +395,12 @@ def readme(*, check: bool) -> None:
     for name in stale:
         click.echo(f"{'stale' if check else 'renewed'}: {name}")
     sys.exit(1 if stale and check else 0)
+
+
+def _every() -> list[str]:
+    """Return all questions, the instruments' first: what they resolve is said of everything else."""
+    known = _registry.questions()
+    return sorted(known, key=lambda name: not known[name].calibrates)
 
 
 def _values(question: _registry.Question, given: Sequence[str]) -> dict[str, str]:

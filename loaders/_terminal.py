@@ -23,6 +23,7 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from loaders._calibration import Calibration
 from loaders._check import selftest, show
 from loaders._check.run import Outcome
 from loaders._check.selftest import Tally
@@ -31,6 +32,7 @@ from loaders._trial.growth import Growth
 from loaders._trial.record import Record, Trial
 from loaders._words import (
     amount,
+    calibrated_cells,
     case_in_words,
     duration,
     estimated,
@@ -163,6 +165,17 @@ def show_selftest(tallies: Sequence[Tally]) -> None:
     _output.print(table)
     for sentence in selftest.sentences(tallies):
         _output.print(sentence, markup=False, highlight=False, soft_wrap=True)
+
+
+def show_calibration(calibration: Calibration) -> None:
+    """Print what the instruments read where the truth is known, and what they resolve."""
+    for each in calibration.calibrated:
+        table = Table(title=each.instrument.words, box=box.SIMPLE, title_justify="left")
+        for heading in ("strategy", "truth", "measured", "error", "of the truth", "spread", "resolves", "verdict"):
+            table.add_column(heading, justify="left" if heading in ("strategy", "verdict") else "right")
+        for reading in each.readings:
+            table.add_row(*map(escape, calibrated_cells(reading)))
+        _output.print(table)
 
 
 FURTHER: dict[str, tuple[Callable[[Row], object], Callable[[Row], str]]] = {

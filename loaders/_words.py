@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 
+from loaders._calibration import INSTRUMENTS, Reading, Unit
 from loaders._contract import OrderQuality
 from loaders._stats import Estimate
 from loaders._trial.growth import Growth
 from loaders._trial.record import Environment
 
 ABSENT = "–"
+MIB = 2**20
 
 
 def duration(seconds: float) -> str:
@@ -70,10 +72,67 @@ def times(ratio: Estimate | None, less: str = "faster", more: str = "slower") ->
         value = 1 / ratio.value if ratio.value < 1 else ratio.value
         return f"{factor(value)} {less if ratio.value < 1 else more} (single sample)"
     if not ratio.differs_from_one:
-        return f"no difference ({_digits(ratio.low)} to {_digits(ratio.high)})"
+        return f"no difference ({_between(ratio.low, ratio.high)})"
     if ratio.value < 1:
-        return f"{factor(1 / ratio.value)} {less} ({_digits(1 / ratio.high)} to {_digits(1 / ratio.low)})"
-    return f"{factor(ratio.value)} {more} ({_digits(ratio.low)} to {_digits(ratio.high)})"
+        return f"{factor(1 / ratio.value)} {less} ({_between(1 / ratio.high, 1 / ratio.low)})"
+    return f"{factor(ratio.value)} {more} ({_between(ratio.low, ratio.high)})"
+
+
+def _between(low: float, high: float) -> str:
+    return f"{_digits(low)} to {_digits(high)}"
+
+
+def quantity(value: float, unit: Unit) -> str:
+    """Return a figure of a calibrated instrument, fine enough for an error: ``0.31 ms``, ``12.0 KiB``, ``2``."""
+    if value == 0:
+        return "0"
+    if unit == "s":
+        return duration(value)
+    if unit == "bytes" and abs(value) >= MIB / 10:
+        return amount(value)
+    return f"{value:.3g}" if unit == "count" else small_amount(value)
+
+
+def calibrated_cells(reading: Reading) -> tuple[str, ...]:
+    """Return a line of the table of instruments.
+
+    That is: strategy, truth, measured, error, its share of the truth, spread, resolution, verdict.
+    """
+    unit, resolution = INSTRUMENTS[reading.metric].unit, reading.resolution()
+    return (
+        reading.strategy,
+        quantity(reading.truth, unit),
+        estimated(reading.measured, lambda value: quantity(value, unit)),
+        estimated(reading.error, lambda value: quantity(value, unit)),
+        ABSENT if reading.share is None else percent(reading.share),
+        ABSENT if reading.spread is None else quantity(reading.spread, unit),
+        ABSENT if resolution is None else quantity(resolution, unit),
+        promise(reading),
+    )
+
+
+def promise(reading: Reading) -> str:
+    """Say whether an instrument reads a known truth as it should: ``within 1 %``, ``off by 2.0 MiB (0.78 %)``."""
+    promised, error = INSTRUMENTS[reading.metric], reading.error.value
+    if reading.misjudged:
+        return f"misjudged: {reading.misjudged}"
+    if reading.verdict == "undecided":
+        return "undecided: the trials differ too much"
+    if reading.verdict == "off":
+        share = "" if reading.share is None else f" ({percent(reading.share)})"
+        return f"off by {quantity(error, promised.unit)}{share}"
+    if reading.tolerance == 0:
+        return "exact"
+    in_share = reading.tolerance > promised.floor
+    return f"within {100 * promised.share:g} %" if in_share else f"within {quantity(promised.floor, promised.unit)}"
+
+
+def percent(share: float) -> str:
+    """Return a share in per cent with two digits: ``0.43 %``, ``12 %``."""
+    size = abs(100 * share)
+    return (
+        f"{100 * share:.0f} %" if size >= 9.95 else f"{100 * share:.1f} %" if size >= 0.95 else f"{100 * share:.2f} %"
+    )
 
 
 def multiple(ratio: Estimate | None) -> str:

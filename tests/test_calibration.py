@@ -1,26 +1,91 @@
 from __future__ import annotations
 
+import itertools
+import math
 import statistics
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from loaders import _registry, calibration
+from loaders import _calibration, _registry, calibration
+from loaders.__main__ import _every
+from loaders._calibration import INSTRUMENTS, Calibration, Reading, Resolution
 from loaders._corpus import Corpus
 from loaders._errors import WrongOutputError
+from loaders._report import export, findings, page, sets
+from loaders._stats import estimate
 from loaders._trial import Record, Trial, run_trial
 from loaders._trial.drain import drain
+from loaders._trial.growth import Growth, Verdict
+from loaders._trial.record import Metrics
 from loaders._trial.timing import epoch_time
+from loaders._words import promise, quantity
+from tests.report.runs import run_of, write_log
+from tests.test_rows import record
 
 MIB = 2**20
+Misread = Callable[[str, float], float]
+
+
+def _metrics(truth: dict[str, float], misread: Misread, verdict: Verdict | None) -> Metrics:
+    values = {metric: misread(metric, value) for metric, value in truth.items()}
+    if "memory_growth" not in values:
+        return Metrics(**values)  # type: ignore[arg-type]
+    slope = values.pop("memory_growth")
+    found = verdict or ("growing, in use" if truth["memory_growth"] else "flat")
+    growth = Growth(found, slope, slope, slope, slope, 0, 100)
+    return Metrics(**values, memory_growth=growth)  # type: ignore[arg-type]
+
+
+def _read(
+    misread: Misread = lambda _, truth: truth, rounds: int = 5, run: str = "c", verdict: Verdict | None = None
+) -> list[Record]:
+    """Return the records of a calibration whose instruments read the truth, misread."""
+    known = _registry.variants("calibration")
+    return [
+        record(
+            each.name,
+            index,
+            question="calibration",
+            case={},
+            run=run,
+            planned=len(known),
+            metrics=_metrics(dict(each.truth), misread, verdict),
+        )
+        for index in range(rounds)
+        for each in known.values()
+    ]
+
+
+def _verdicts(found: Calibration, metric: str) -> dict[str, str]:
+    return {each.strategy: each.verdict for each in found.readings if each.metric == metric}
+
+
+def test_every_strategy_has_a_truth_that_an_instrument_reads() -> None:
+    known = _registry.variants("calibration")
+    for each in known.values():
+        assert each.truth
+        assert set(each.truth) <= INSTRUMENTS.keys()
+    assert {metric for each in known.values() for metric in each.truth} == INSTRUMENTS.keys()
+    quick = _registry.find_question("calibration").quick
+    assert {metric for name in quick for metric in known[name].truth} >= {"epoch_time", "sample_time", "peak_memory"}
 
 
 def test_no_strategy_pays_for_tensorflow() -> None:
     for each in _registry.variants("calibration").values():
         assert not {"tensorflow", "cv2"} & _registry.imports_of(each.build).keys()
+
+
+def test_it_is_run_before_the_others() -> None:
+    assert _every()[0] == "calibration"
+    assert sorted(_every()) == sorted(_registry.questions())
 
 
 def test_output_that_is_not_the_numbers_is_wrong(corpus: Corpus, tmp_path: Path) -> None:
@@ -31,6 +96,174 @@ def test_output_that_is_not_the_numbers_is_wrong(corpus: Corpus, tmp_path: Path)
     for wrong in ([numbers[:399]], [numbers, numbers[:1]], [numbers[::-1]], []):
         with pytest.raises(WrongOutputError, match="missing or wrong"):
             asked.check(job, variant, wrong)
+
+
+def test_exact_instruments_are_good_and_resolve_everything() -> None:
+    found = _calibration.calibration(_read())
+    assert {each.verdict for each in found.readings} == {"good"}
+    for each in found.calibrated:
+        resolution = each.resolution()
+        assert resolution is not None
+        assert {limit for _, limit in resolution.points} == {0.0}
+    assert "Not to be trusted" not in findings.of_calibration(found)
+
+
+def test_a_clock_that_is_two_percent_fast_is_reported() -> None:
+    found = _calibration.calibration(_read(lambda metric, truth: truth * 1.02 if metric.endswith("_time") else truth))
+    for metric in ("epoch_time", "sample_time"):
+        verdicts = _verdicts(found, metric)
+        assert {name for name, verdict in verdicts.items() if verdict == "off"} == verdicts.keys() - {"nothing"}
+    assert set(_verdicts(found, "peak_memory").values()) == {"good"}
+    said = findings.of_calibration(found)
+    assert "Not to be trusted: time of an epoch of wait_100ms, off by 2.00 ms (2.0 %)" in said
+    assert "time of an epoch (100 ms to 500 ms) within 2.0 %" in said
+
+
+def test_a_memory_reading_that_is_off_by_2_mib_is_reported() -> None:
+    found = _calibration.calibration(_read(lambda metric, truth: truth + 2 * MIB * (metric == "peak_memory")))
+    verdicts = _verdicts(found, "peak_memory")
+    assert verdicts["nothing"] == verdicts["array_1_kept"] == verdicts["array_16_freed"] == "off"
+    assert verdicts["array_256_kept"] == "good", "that is 0.8 % of it"
+    assert set(_verdicts(found, "epoch_time").values()) == {"good"}
+    assert "peak memory of nothing, off by 2.0 MiB" in findings.of_calibration(found)
+    resolution = found.resolution("peak_memory")
+    assert resolution is not None
+    assert resolution.of(8 * MIB) == pytest.approx(2 * math.sqrt(2) * MIB)
+
+
+def test_trials_that_differ_too_much_decide_nothing() -> None:
+    late = itertools.cycle([0.0, 0.0, 0.03, 0.001, 0.0])  # each of four strategies meets all of them in five rounds
+    found = _calibration.calibration(_read(lambda metric, truth: truth + (next(late) if metric == "epoch_time" else 0)))
+    assert set(_verdicts(found, "epoch_time").values()) == {"undecided"}
+    assert "the machine busy?" in findings.of_calibration(found)
+
+
+def test_one_round_shows_no_spread_and_marks_nothing() -> None:
+    found = _calibration.calibration(_read(rounds=1))
+    assert found.resolution("epoch_time") is None
+    assert found.resolution("no_such_metric") is None
+
+
+@pytest.mark.parametrize(("verdict", "misjudged"), [("flat", "leak_malloc"), ("growing, in use", "steady")])
+def test_a_leak_that_was_missed_and_one_that_was_made_up_are_reported(verdict: Verdict, misjudged: str) -> None:
+    found = _calibration.calibration(_read(verdict=verdict))
+    verdicts = _verdicts(found, "memory_growth")
+    assert verdicts[misjudged] == "off"
+    assert f"growth of memory of {misjudged}, misjudged: {verdict} in 5 of 5" in findings.of_calibration(found)
+
+
+def test_a_verdict_that_is_left_open_is_no_reading() -> None:
+    found = _calibration.calibration(_read(verdict="undecided"))
+    assert not _verdicts(found, "memory_growth")
+
+
+def test_what_failed_or_is_not_known_any_more_is_no_reading() -> None:
+    failed = [msgspec.structs.replace(each, status="failed") for each in _read(lambda *_: 7e9)]
+    gone = [msgspec.structs.replace(each, strategy="of_yesterday") for each in _read()]
+    assert (
+        _calibration.calibration([*failed, *gone, *_read()]).calibrated == _calibration.calibration(_read()).calibrated
+    )
+
+
+def test_the_newest_whole_run_counts() -> None:
+    old, new, broken = _read(run="old"), _read(run="new"), _read(run="broken")[:3]
+    dated = [
+        msgspec.structs.replace(each, started=started)
+        for run, started in ((old, "2026-01-01"), (new, "2026-02-01"), (broken, "2026-03-01"))
+        for each in run
+    ]
+    found = _calibration.newest([*dated, *run_of("other"), *_read(run="")])
+    assert found is not None
+    assert found.started == "2026-02-01"
+    assert _calibration.newest(run_of("other")) is None
+
+
+samples = st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=8)
+
+
+def _reading(truth: float, values: list[float]) -> Reading:
+    return Reading("epoch_time", "x", truth, estimate(values, "linear"), statistics.stdev(values))
+
+
+@given(st.floats(0, 1e3), samples, st.floats(-1e3, 1e3))
+def test_the_error_does_not_depend_on_where_the_truth_is(truth: float, errors: list[float], shift: float) -> None:
+    one, other = (_reading(each, [each + error for error in errors]) for each in (truth, abs(truth + shift)))
+    assert one.error.value == pytest.approx(other.error.value, abs=1e-6)
+    assert one.resolution() == pytest.approx(other.resolution(), abs=1e-5)
+
+
+@given(samples)
+def test_more_trials_resolve_more_but_never_less_than_the_mean_error(errors: list[float]) -> None:
+    reading = _reading(0.0, errors)
+    limits = [reading.resolution(count) or 0.0 for count in (1, 2, 5, 100)]
+    assert limits == sorted(limits, reverse=True)
+    assert limits[-1] >= math.sqrt(2) * abs(reading.error.value) - 1e-9
+
+
+@given(
+    st.dictionaries(st.floats(0, 1e6), st.floats(0, 1e6), min_size=1, max_size=5),
+    st.floats(0, 2e6),
+)
+def test_a_resolution_is_interpolated_and_grows_beyond_the_largest_truth(known: dict[float, float], at: float) -> None:
+    resolution = Resolution(sorted(known.items()))
+    for truth, limit in known.items():
+        assert resolution.of(truth) == pytest.approx(limit)
+    largest = max(known)
+    if at > largest:
+        assert resolution.of(at) == pytest.approx(known[largest] * (at / largest if largest else 1.0))
+    else:
+        slack = 1e-6 * max(known.values())
+        assert min(known.values()) - slack <= resolution.of(at) <= max(known.values()) + slack
+
+
+@pytest.mark.parametrize("count", [1, 5])
+def test_two_means_of_the_same_differ_by_more_than_the_resolution_in_one_of_twenty_at_most(count: int) -> None:
+    random = np.random.default_rng(0)
+    beyond = 0
+    for _ in range(2000):
+        limit = _reading(0.0, list(random.normal(0, 1, 5))).resolution(count) or 0.0
+        one, other = random.normal(0, 1, (2, count)).mean(axis=1)
+        beyond += abs(one - other) > limit
+    assert beyond / 2000 < 0.05
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "words"),
+    [
+        (0, "bytes", "0"),
+        (0.00031, "s", "310 µs"),
+        (4096, "bytes", "4.00 KiB"),
+        (-2 * MIB, "bytes", "-2.0 MiB"),
+        (2**18, "bytes a step", "256 KiB"),
+        (2, "count", "2"),
+    ],
+)
+def test_quantities(value: float, unit: _calibration.Unit, words: str) -> None:
+    assert quantity(value, unit) == words
+
+
+def test_a_promise_names_what_it_is_measured_by() -> None:
+    found = {(each.metric, each.strategy): promise(each) for each in _calibration.calibration(_read()).readings}
+    assert found["epoch_time", "nothing"] == "within 1.00 ms"
+    assert found["epoch_time", "wait_500ms"] == "within 1 %"
+    assert found["bodies_in_flight", "two_bodies"] == "exact"
+
+
+def test_the_page_shows_the_instruments_and_does_not_offer_them_as_loaders(tmp_path: Path) -> None:
+    made = [*run_of("a"), *_read(lambda _, truth: truth * 1.03)]
+    write_log(
+        tmp_path,
+        [msgspec.structs.replace(each, metrics=msgspec.structs.replace(each.metrics, throughput=1.0)) for each in made],
+    )
+    collected = sets.collect(tmp_path)
+    html = page.render(collected)
+    assert "How far to trust the instruments" in html
+    assert "off by 3.00 ms (3.0 %)" in html
+    assert f'value="{collected[0].id}-selection-0"' in html
+    assert f'value="{collected[0].id}-calibration-0"' not in html
+    assert "calibration" not in collected[0].lacks
+    assert [each.question for each in collected[0].comparisons] == ["selection", "calibration"]
+    assert "calibration,,wait_100ms" in export.tidy(collected)
 
 
 @pytest.mark.parametrize("strategy", ["wait_first", "wait_500ms"])

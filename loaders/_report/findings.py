@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from loaders._calibration import INSTRUMENTS, Calibration
 from loaders._rows import Row, Scaling
 from loaders._stats import ratio_of
-from loaders._words import amount, duration, factor, small_amount, times
+from loaders._words import amount, duration, factor, percent, promise, quantity, small_amount, times
 
 FAT = 2
 """Peak memory over the baseline's, by the lower end of the interval, from which on a slow strategy is to be avoided."""
@@ -203,6 +204,30 @@ def of_ceiling(rows: Sequence[Row], ceiling: str) -> str:
         return ""
     interval = "" if kept.low is None or kept.high is None else f" ({kept.low:.0%} to {kept.high:.0%})"
     return f"{best.strategy} keeps {kept.value:.0%}{interval} of what {ceiling} reaches"
+
+
+def of_calibration(calibration: Calibration) -> str:
+    """Say how far the instruments were off where the truth is known: times by a share, memory by an amount."""
+    said = []
+    for each in calibration.calibrated:
+        unit, known = each.instrument.unit, [reading for reading in each.readings if reading.truth]
+        if not known:
+            continue
+        span = " to ".join(dict.fromkeys(quantity(reading.truth, unit) for reading in (known[0], known[-1])))
+        by_share = unit in ("s", "bytes a step")
+        worst = max(abs((reading.share or 0.0) if by_share else reading.error.value) for reading in known)
+        within = percent(worst) if by_share else quantity(worst, unit)
+        said.append(f"{each.instrument.words} ({span}) {f'within {within}' if worst else 'exactly'}")
+    sentences = [f"Known truths are read so: {', '.join(said)}"] if said else []
+    off = [reading for reading in calibration.readings if reading.verdict == "off"]
+    if off:
+        named = (f"{INSTRUMENTS[each.metric].words} of {each.strategy}, {promise(each)}" for each in off)
+        sentences.append(f"Not to be trusted: {'; '.join(named)}")
+    open_ = {each.metric: None for each in calibration.readings if each.verdict == "undecided"}
+    if open_:
+        names = ", ".join(INSTRUMENTS[metric].words for metric in open_)
+        sentences.append(f"Undecided, as the trials differ too much (was the machine busy?): {names}")
+    return ". ".join(sentences)
 
 
 def of_order(rows: Sequence[Row]) -> str:

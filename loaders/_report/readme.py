@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from loaders import _words
+from loaders import _registry, _words
 from loaders._errors import InputError
 from loaders._report import charts, findings, sets
 from loaders._rows import Comparison, Row
@@ -35,7 +35,7 @@ def renew(root: Path, *, write: bool) -> list[str]:
         raise InputError(f"no full results of the machine {PUBLISHED!r} under {root / 'results'}")
     comparisons = published[0].comparisons
     pictured = next(each for each in comparisons if each.question == PICTURED)
-    made = {README: _with_findings((root / README).read_text("utf-8"), comparisons), PICTURE: _picture(pictured)}
+    made = {README: _with_findings((root / README).read_text("utf-8"), published[0]), PICTURE: _picture(pictured)}
     stale = []
     for path, text in made.items():
         if not (root / path).exists() or (root / path).read_text("utf-8") != text:
@@ -46,22 +46,25 @@ def renew(root: Path, *, write: bool) -> list[str]:
     return stale
 
 
-def _with_findings(readme: str, comparisons: Sequence[Comparison]) -> str:
+def _with_findings(readme: str, published: sets.ResultSet) -> str:
     before, begin, rest = readme.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise InputError(f"{README} has lost its markers {BEGIN} and {END}")
-    return f"{before}{BEGIN}\n{_findings(comparisons)}\n{END}{after}"
+    return f"{before}{BEGIN}\n{_findings(published)}\n{END}{after}"
 
 
-def _findings(comparisons: Sequence[Comparison]) -> str:
+def _findings(published: sets.ResultSet) -> str:
     """Return Markdown: of each question's default case the extremes, and where the figures come from."""
+    comparisons = published.comparisons
     sentences: list[str] = []
     lines = [
         "| question | strategy | | time | against the baseline | peak memory |",
         "|---|---|---|---|---|---|",
     ]
     for comparison in comparisons:
+        if _registry.find_question(comparison.question).calibrates:
+            continue
         case, rows = comparison.cases[0]
         name = " ".join(filter(None, [comparison.question, _words.case_in_words(case)]))
         sentences.append(f"* **{name}**: {findings.of(rows)}")
@@ -83,6 +86,8 @@ def _findings(comparisons: Sequence[Comparison]) -> str:
                 f"{_words.estimated(row.time, _words.duration)} | {_words.times(row.pair)} than that | "
                 f"{_words.estimated(row.peak, _words.amount)} |"
             )
+    if published.calibration:
+        sentences.append(f"* **instruments**: {findings.of_calibration(published.calibration)}.")
     made = [f"{each.question}: {each.rounds} rounds, commit {each.environment.commit}" for each in comparisons]
     return "\n".join(
         [

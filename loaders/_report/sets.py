@@ -9,7 +9,8 @@ from pathlib import Path
 
 import msgspec
 
-from loaders import _registry
+from loaders import _calibration, _registry
+from loaders._calibration import Calibration
 from loaders._rows import Comparison, comparison
 from loaders._trial import Record, log
 
@@ -34,12 +35,15 @@ class ResultSet(msgspec.Struct, frozen=True):
         that newer ones have replaced.
     started
         Of the newest run in it.
+    calibration
+        The newest of its machine, whatever the data.
     """
 
     origin: Origin
     commit: str
     started: str
     comparisons: list[Comparison]
+    calibration: Calibration | None = None
 
     @property
     def data(self) -> str:
@@ -89,8 +93,15 @@ def collect(root: Path, say: Callable[[str], None] = lambda _: None) -> list[Res
         if records[0].run not in shown and _is_whole(records):
             commit = next((each.environment.commit[:8] for each in records if each.environment.commit), "unknown")
             replaced[(_origin(records), commit)][records[0].question] = records
-    newest = [_set(origin, "", place) for origin, place in current.items()]
-    older = [_set(origin, commit, place) for (origin, commit), place in replaced.items()]
+    machines = {origin.machine for origin in current}
+    calibrations = {
+        machine: _calibration.newest(
+            record for records in runs if _origin(records).machine == machine for record in records
+        )
+        for machine in machines
+    }
+    newest = [_set(origin, "", place, calibrations[origin.machine]) for origin, place in current.items()]
+    older = [_set(origin, commit, place, calibrations[origin.machine]) for (origin, commit), place in replaced.items()]
     return [*_newest_first(newest), *_newest_first(older)]
 
 
@@ -137,12 +148,18 @@ def _origin(run: Sequence[Record]) -> Origin:
     )
 
 
-def _set(origin: Origin, commit: str, runs: dict[str, list[Record]]) -> ResultSet:
+def _set(origin: Origin, commit: str, runs: dict[str, list[Record]], calibration: Calibration | None) -> ResultSet:
+    questions = _registry.questions()
     return ResultSet(
         origin,
         commit,
         max(records[-1].started for records in runs.values()),
-        [comparison(runs[name]) for name in _registry.questions() if name in runs],
+        [
+            comparison(runs[name])
+            for name in sorted(questions, key=lambda name: questions[name].calibrates)  # the instruments come last
+            if name in runs
+        ],
+        calibration,
     )
 
 
