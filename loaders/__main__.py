@@ -240,6 +240,7 @@ def compare(
     corpus = _open(size, data, strict=strict)
 
     from loaders import _calibration, _compare, _rows, _terminal
+    from loaders._trial import log, machine
 
     found: list[Comparison] = []
     bad = False
@@ -259,16 +260,19 @@ def compare(
         )
         for name in names
     ]
+    calibration = _calibration.newest(log.read(log.log_path(machine.machine_name())))
     for planned in plans:
         with _terminal.progress(planned.question, planned.trials_a_round * planned.rounds) as bar:
             records = _compare.run(planned, done=bar.done, begin=bar.begin, say=_say)
-        result = _rows.comparison(records)
+        if _registry.find_question(planned.question).calibrates:
+            calibration = _calibration.calibration(records)
+        result = _rows.comparison(records, calibration)
         bad = bad or any(record.status not in ("ok", "skipped") for record in records)
         found.append(result)
         if not as_json:
             _terminal.show_comparison(result)
-            if _registry.find_question(planned.question).calibrates:
-                _terminal.show_calibration(_calibration.calibration(records))
+            if calibration and _registry.find_question(planned.question).calibrates:
+                _terminal.show_calibration(calibration)
     if as_json:
         _print_json(found[0] if len(questions) == 1 else found)
     sys.exit(1 if bad else 0)

@@ -10,6 +10,7 @@ from typing import TypeVar
 import msgspec
 
 from loaders import _registry
+from loaders._calibration import Calibration, Resolution
 from loaders._contract import OrderQuality
 from loaders._stats import Estimate, estimate, paired_ratio
 from loaders._trial.record import Environment, MemoryTrace, Record
@@ -17,7 +18,8 @@ from loaders._trial.record import Environment, MemoryTrace, Record
 T = TypeVar("T")
 
 RESOLUTION = 2**20
-"""In bytes. Below it a ratio of two memory figures says nothing: the instrument is good to 1 MiB."""
+"""In bytes. Below it a ratio of two memory figures says nothing: the instrument is good to 1 MiB, or as a calibration
+shows, if that is worse."""
 
 TRACE_POINTS = 100
 """Of a drawn trace."""
@@ -37,7 +39,7 @@ class Row(msgspec.Struct, frozen=True):
     peak, peak_tree, retained, held
         In bytes above the baseline of memory; ``peak`` is that of the process tree where there were worker processes.
     peak_ratio
-        ``peak`` over the baseline strategy's; ``None`` where either is below the resolution.
+        ``peak`` over the baseline strategy's; ``None`` where one of the two alone is below the resolution.
     throughput
         In samples a second.
     cpu
@@ -182,10 +184,11 @@ class Comparison(msgspec.Struct, frozen=True):
         return [(case, list(rows)) for case, rows in groupby(self.rows, lambda row: row.case)]
 
 
-def comparison(records: Sequence[Record]) -> Comparison:
+def comparison(records: Sequence[Record], calibration: Calibration | None = None) -> Comparison:
     """Return the comparison of the records of one run.
 
-    A strategy that this checkout no longer has keeps its name and figures.
+    A strategy that this checkout no longer has keeps its name and figures. With a calibration of the machine, ratios of
+    what its instruments cannot tell apart are marked.
     """
     first = records[0]
     question = _registry.find_question(first.question)
@@ -208,12 +211,13 @@ def comparison(records: Sequence[Record]) -> Comparison:
                 peaks=peaks[name],
                 ratio=None if name == baseline else paired_ratio(times[name], times.get(baseline, {})),
                 pair=_pair(known.get(name), times),
-                peak_ratio=None if name == baseline else _memory_ratio(peaks[name], peaks.get(baseline, {})),
+                peak_ratio=None if name == baseline else paired_ratio(peaks[name], peaks.get(baseline, {})),
                 saved=_saved(known, times, name) or (None if name == baseline else _less(later, baseline, name)),
                 extra=_less(times, name, baseline) if later[name] and name != baseline else None,
             )
             for name in times
         ]
+        in_case = [_marked(row, in_case, question.ranked_by, calibration) for row in in_case]
         rows += sorted(in_case, key=lambda row: (row.time is None, row.time.value if row.time else 0.0, row.strategy))
     return Comparison(
         question=first.question,
@@ -441,10 +445,34 @@ def _thinned(trace: MemoryTrace | None) -> MemoryTrace | None:
     )
 
 
-def _memory_ratio(values: dict[int, float], reference: dict[int, float]) -> Estimate | None:
-    if any(value < RESOLUTION for value in (*values.values(), *reference.values())):
-        return None
-    return paired_ratio(values, reference)
+def _marked(row: Row, rows: Sequence[Row], ranked_by: str, calibration: Calibration | None) -> Row:
+    """Mark those of a row's ratios whose two sides are nearer to each other than the instrument can resolve."""
+    baseline = next((each for each in rows if each.is_baseline), None)
+    matched = next((each for each in rows if each.strategy == row.matches), None)
+    trials = row.samples or 1
+    time = calibration.resolution(ranked_by, trials) if calibration else None
+    ratio, pair, peak_ratio = row.ratio, row.pair, row.peak_ratio
+    if time and ratio and baseline and _near(row.time, baseline.time, time):
+        ratio = msgspec.structs.replace(ratio, resolved=False)
+    if time and pair and matched and _near(row.time, matched.time, time):
+        pair = msgspec.structs.replace(pair, resolved=False)
+    if peak_ratio and baseline:
+        has_tree = row.peak_tree or baseline.peak_tree
+        metric = "peak_memory_tree" if has_tree else "peak_memory"
+        memory = calibration.resolution(metric, trials) if calibration else None
+        if _near(row.peak, baseline.peak, memory, RESOLUTION):
+            peak_ratio = msgspec.structs.replace(peak_ratio, resolved=False)
+        elif min(*row.peaks.values(), *baseline.peaks.values()) < max(RESOLUTION, memory.of(0) if memory else 0):
+            peak_ratio = None  # the difference is there, but how many times is noise
+    return msgspec.structs.replace(row, ratio=ratio, pair=pair, peak_ratio=peak_ratio)
+
+
+def _near(one: Estimate | None, other: Estimate | None, resolution: Resolution | None, floor: float = 0.0) -> bool:
+    """Whether two figures differ by less than can be resolved, or than the floor."""
+    if one is None or other is None:
+        return False
+    apart = resolution.of(max(one.value, other.value)) if resolution else 0.0
+    return abs(one.value - other.value) < max(floor, apart)
 
 
 def _distinct(items: Iterable[T]) -> list[T]:

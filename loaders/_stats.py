@@ -18,17 +18,21 @@ Scale = Literal["ratio", "linear"]
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """A mean (geometric on the ratio scale) with its 95 % interval; without one for a single sample."""
+    """A mean (geometric on the ratio scale) with its 95 % interval; without one for a single sample.
+
+    ``resolved`` is false for a ratio of two figures that differ by less than the instrument can resolve.
+    """
 
     value: float
     low: float | None
     high: float | None
     count: int
+    resolved: bool = True
 
     @property
     def differs_from_one(self) -> bool:
-        """Whether a ratio's interval lies on one side of 1; never for a single sample."""
-        return self.low is not None and self.high is not None and not self.low <= 1 <= self.high
+        """Whether a ratio's interval lies on one side of 1, and its instrument can tell; never for a single sample."""
+        return self.resolved and self.low is not None and self.high is not None and not self.low <= 1 <= self.high
 
 
 def estimate(values: Sequence[float], scale: Scale) -> Estimate:

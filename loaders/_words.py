@@ -64,15 +64,19 @@ def factor(value: float) -> str:
 def times(ratio: Estimate | None, less: str = "faster", more: str = "slower") -> str:
     """Put a ratio to the baseline into words: ``1.90× faster (1.85 to 1.95)``, ``no difference (0.97 to 1.04)``.
 
-    An interval around 1 is no difference, whatever the estimate; a single sample says so.
+    An interval around 1 is no difference, whatever the estimate; a single sample says so. Beside 1, what the instrument
+    cannot resolve has no direction: ``below resolution (0.97 to 0.99)``.
     """
     if ratio is None:
         return ABSENT
     if ratio.low is None or ratio.high is None:
+        if not ratio.resolved:
+            return "below resolution (single sample)"
         value = 1 / ratio.value if ratio.value < 1 else ratio.value
         return f"{factor(value)} {less if ratio.value < 1 else more} (single sample)"
     if not ratio.differs_from_one:
-        return f"no difference ({_between(ratio.low, ratio.high)})"
+        said = "no difference" if ratio.low <= 1 <= ratio.high else "below resolution"
+        return f"{said} ({_between(ratio.low, ratio.high)})"
     if ratio.value < 1:
         return f"{factor(1 / ratio.value)} {less} ({_between(1 / ratio.high, 1 / ratio.low)})"
     return f"{factor(ratio.value)} {more} ({_between(ratio.low, ratio.high)})"

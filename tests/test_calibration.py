@@ -20,15 +20,16 @@ from loaders._calibration import INSTRUMENTS, Calibration, Reading, Resolution
 from loaders._corpus import Corpus
 from loaders._errors import WrongOutputError
 from loaders._report import export, findings, page, sets
+from loaders._rows import comparison
 from loaders._stats import estimate
 from loaders._trial import Record, Trial, run_trial
 from loaders._trial.drain import drain
 from loaders._trial.growth import Growth, Verdict
 from loaders._trial.record import Metrics
 from loaders._trial.timing import epoch_time
-from loaders._words import promise, quantity
+from loaders._words import promise, quantity, times
 from tests.report.runs import run_of, write_log
-from tests.test_rows import record
+from tests.test_rows import record, rows
 
 MIB = 2**20
 Misread = Callable[[str, float], float]
@@ -227,6 +228,33 @@ def test_two_means_of_the_same_differ_by_more_than_the_resolution_in_one_of_twen
     assert beyond / 2000 < 0.05
 
 
+def _compared(peak: float, seconds: float, calibrated: Calibration | None) -> tuple[str, str]:
+    """Return the words for a strategy beside a baseline of 24 MiB and 1 s."""
+    records = [record("numpy_to_numpy", index, 1.0, 24) for index in range(2)]
+    records += [record("mixed_copy", index, seconds, peak) for index in range(2)]
+    row = rows(comparison(records, calibrated))["mixed_copy"]
+    return times(row.ratio), times(row.peak_ratio, "leaner", "fatter")
+
+
+def test_what_the_instruments_cannot_tell_apart_is_below_resolution() -> None:
+    good = _calibration.calibration(_read())
+    blunt = _calibration.calibration(
+        _read(lambda metric, truth: truth + {"epoch_time": 0.1, "peak_memory": 4 * MIB}.get(metric, 0))
+    )
+    assert _compared(24.9, 1.1, None) == ("1.10× slower (1.10 to 1.10)", "below resolution (1.04 to 1.04)")
+    assert _compared(24.9, 1.1, good) == ("1.10× slower (1.10 to 1.10)", "below resolution (1.04 to 1.04)")
+    assert _compared(28.0, 1.1, good)[1] == "1.17× fatter (1.17 to 1.17)"
+    assert _compared(28.0, 1.1, blunt) == ("below resolution (1.10 to 1.10)", "below resolution (1.17 to 1.17)")
+    assert _compared(48.0, 2.0, blunt) == ("2.00× slower (2.00 to 2.00)", "2.00× fatter (2.00 to 2.00)")
+    assert _compared(24.0, 1.0, blunt)[0] == "no difference (1.00 to 1.00)"
+
+
+def test_memory_that_is_below_what_a_blunt_instrument_resolves_has_no_ratio() -> None:
+    blunt = _calibration.calibration(_read(lambda metric, truth: truth + 4 * MIB * (metric == "peak_memory")))
+    assert _compared(3.0, 1.0, blunt)[1] == "–"
+    assert _compared(3.0, 1.0, None)[1] == "8.00× leaner (8.00 to 8.00)"
+
+
 @pytest.mark.parametrize(
     ("value", "unit", "words"),
     [
@@ -264,6 +292,19 @@ def test_the_page_shows_the_instruments_and_does_not_offer_them_as_loaders(tmp_p
     assert "calibration" not in collected[0].lacks
     assert [each.question for each in collected[0].comparisons] == ["selection", "calibration"]
     assert "calibration,,wait_100ms" in export.tidy(collected)
+
+
+def test_a_set_is_judged_by_the_calibration_of_its_machine_and_no_other(tmp_path: Path) -> None:
+    blunt = _read(lambda metric, truth: truth + 5.0 * (metric == "epoch_time"))
+    write_log(tmp_path, [*run_of("a"), *(msgspec.structs.replace(each, size="small") for each in blunt)])
+    write_log(tmp_path, run_of("b"), machine="other")
+    found = {(each.origin.machine, each.origin.size): each for each in sets.collect(tmp_path)}
+    judged, unknown = found["box", "tiny"], found["other", "tiny"]
+    ratios = [rows(each.comparisons[0])["numpy_to_list"].ratio for each in (judged, unknown)]
+    assert [ratio and ratio.resolved for ratio in ratios] == [False, True]
+    assert unknown.calibration is None
+    assert "They were not calibrated on other" in page.render([unknown])
+    assert "python -m loaders compare calibration" in page.render([unknown])
 
 
 @pytest.mark.parametrize("strategy", ["wait_first", "wait_500ms"])

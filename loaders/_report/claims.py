@@ -122,7 +122,7 @@ def less(ratio: Estimate, than: float = 1.0, *, margin: float = 1 / NOTICEABLE) 
 
     It does not hold when the interval lies above the bound less a margin: then whatever is gained is not worth it.
     """
-    if ratio.low is None or ratio.high is None:
+    if ratio.low is None or ratio.high is None or not ratio.resolved:
         return "undecided here"
     if ratio.high < than:
         return "holds"
@@ -131,7 +131,7 @@ def less(ratio: Estimate, than: float = 1.0, *, margin: float = 1 / NOTICEABLE) 
 
 def more(ratio: Estimate, than: float = 1.0) -> Verdict:
     """Decide whether a ratio lies above a bound: it does not hold when all of its interval lies at or below."""
-    if ratio.low is None or ratio.high is None:
+    if ratio.low is None or ratio.high is None or not ratio.resolved:
         return "undecided here"
     if ratio.low > than:
         return "holds"
@@ -169,7 +169,7 @@ def _paired(one: Estimate | None, other: Estimate | None, first: Row, second: Ro
         return one
     if not first.is_baseline or other is None or other.low is None or other.high is None:
         return None
-    return Estimate(1 / other.value, 1 / other.high, 1 / other.low, other.count)
+    return Estimate(1 / other.value, 1 / other.high, 1 / other.low, other.count, other.resolved)
 
 
 def _a1(figures: Figures) -> tuple[Verdict, str]:

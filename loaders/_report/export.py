@@ -44,7 +44,7 @@ FIGURES = {
 
 COLUMNS = (
     *("machine", "size", "data", "question", "case", "strategy", "tier", "status", "commit", "python", "tensorflow"),
-    *("figure", "unit", "value", "low", "high", "count"),
+    *("figure", "unit", "value", "low", "high", "count", "resolved"),
 )
 
 
@@ -78,8 +78,7 @@ def _lines(row: Row) -> Iterator[dict[str, object]]:
     if not present:  # a strategy that has no figure has a status
         yield about
     for name, unit, estimate in present:
-        values = {"value": estimate.value, "low": estimate.low, "high": estimate.high, "count": estimate.count}
-        yield {**about, "figure": name, "unit": unit, **values}
+        yield {**about, "figure": name, "unit": unit, **msgspec.structs.asdict(estimate)}
 
 
 def schema() -> str:

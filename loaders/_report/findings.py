@@ -77,8 +77,8 @@ def of_worst(rows: Sequence[Row]) -> str:
     fat = [
         (row.peak.value, row.strategy, row)
         for row in rows
-        if row.peak and row.peak_ratio and (row.peak_ratio.low or 0.0) > FAT
-        if row.ratio and (row.ratio.low or 0.0) > 1 and not (row.saved and row.saved.value > 0)
+        if row.peak and row.peak_ratio and row.peak_ratio.resolved and (row.peak_ratio.low or 0.0) > FAT
+        if row.ratio and row.ratio.resolved and (row.ratio.low or 0.0) > 1 and not (row.saved and row.saved.value > 0)
     ]
     baseline = next((row.strategy for row in rows if row.is_baseline), "")
     if not fat:

@@ -155,7 +155,7 @@ def _set(origin: Origin, commit: str, runs: dict[str, list[Record]], calibration
         commit,
         max(records[-1].started for records in runs.values()),
         [
-            comparison(runs[name])
+            comparison(runs[name], calibration)
             for name in sorted(questions, key=lambda name: questions[name].calibrates)  # the instruments come last
             if name in runs
         ],
