@@ -13,6 +13,7 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from loaders import _registry, _words
+from loaders._calibration import Calibration
 from loaders._report import charts, claims, findings, instruments
 from loaders._report.asv_files import AsvResult
 from loaders._report.sets import ResultSet
@@ -100,6 +101,7 @@ def _environment() -> jinja2.Environment:
         slopes=lambda scaling: {each.strategy: each.per_sample for each in scaling},
         bounds=lambda each: each and (each.value, each.low, each.high),
         tiers=_tiers,
+        resolutions=_resolutions,
         warnings_first=lambda each: sorted(each, key=lambda one: not findings.of_worst(one.cases[0][1])),
         rate_of=_rate,
         each_duration=lambda values: _each(values, _words.duration),
@@ -163,6 +165,16 @@ def _tiers(rows: Sequence[Row]) -> list[str]:
     first = next((row.tier for row in rows if row.is_baseline), _registry.TIERS[0])
     found = {row.tier for row in rows}
     return [tier for tier in sorted(_registry.TIERS, key=lambda tier: tier != first) if tier in found]
+
+
+def _resolutions(comparison: Comparison, calibration: Calibration | None) -> dict[int, dict[str, object]]:
+    """Return what the instruments resolve by the number of trials: points of known truths and the limit at each."""
+    metrics = {"time": comparison.ranked_by, "memory": "peak_memory", "tree": "peak_memory_tree"}
+    found: dict[int, dict[str, object]] = {}
+    for count in {row.samples for row in comparison.rows if row.samples} if calibration else ():
+        curves = {name: calibration and calibration.resolution(metric, count) for name, metric in metrics.items()}
+        found[count] = {name: curve.points for name, curve in curves.items() if curve}
+    return found
 
 
 def _rate(row: Row) -> tuple[float, float | None, float | None] | None:

@@ -19,11 +19,13 @@ const amount = (bytes) => {
   return `${mebibytes.toFixed(Math.abs(mebibytes) >= 99.95 ? 0 : 1)} MiB`;
 };
 const share = (part) => `${Math.round(part * 100)} %`;
-const times = (ratio, less, more) => {
+const times = (ratio, isNear, less, more) => {
   if (!ratio) return [NONE, ""];
   const [value, low, high] = ratio;
+  if (low === null && isNear) return ["below resolution", "single sample)"];
   if (low === null) return [`${digits(value < 1 ? 1 / value : value)}× ${value < 1 ? less : more}`, "single sample)"];
   if (low <= 1 && 1 <= high) return ["no difference", `${digits(low)} to ${digits(high)})`];
+  if (isNear) return ["below resolution", `${digits(low)} to ${digits(high)})`];
   return value < 1
     ? [`${digits(1 / value)}× ${less}`, `${digits(1 / high)} to ${digits(1 / low)})`]
     : [`${digits(value)}× ${more}`, `${digits(low)} to ${digits(high)})`];
@@ -41,10 +43,17 @@ const pairedRatio = (values, reference) => {
   const half = quantiles[Math.min(logs.length, quantiles.length + 1) - 2] * Math.sqrt(variance / logs.length);
   return [Math.exp(mean), Math.exp(mean - half), Math.exp(mean + half)];
 };
-const memoryRatio = (values, reference) =>
-  [...Object.values(values), ...Object.values(reference)].some((each) => each < resolution)
-    ? null
-    : pairedRatio(values, reference);
+// What an instrument resolves at a value, between known truths, as loaders/_calibration.py interpolates it.
+const resolves = (points, value) => {
+  const next = points.findIndex(([truth]) => truth > value);
+  if (next === 0) return points[0][1];
+  const [truth, limit] = points.at(next === -1 ? -1 : next - 1);
+  if (next === -1) return truth ? (limit * value) / truth : limit;
+  const [further, there] = points[next];
+  return limit + ((there - limit) * (value - truth)) / (further - truth);
+};
+const near = (one, other, points, floor) =>
+  Math.abs(one - other) < Math.max(floor, points ? resolves(points, Math.max(one, other)) : 0);
 
 // Sorting: a button in each heading; what has no figure stays last.
 const keyOf = (cell) =>
@@ -82,6 +91,7 @@ const show = (cell, [value, interval], ratio) => {
 };
 const rebase = (section, baseline) => {
   const rows = all("tr[data-strategy]", section);
+  const resolutions = JSON.parse(section.dataset.resolutions);
   const group = (row) => row.closest("table").dataset.group;
   for (const row of rows) {
     const base = rows.find((each) => each.dataset.strategy === baseline && group(each) === group(row));
@@ -91,10 +101,18 @@ const rebase = (section, baseline) => {
       for (const cell of Object.values(cells)) show(cell, ["baseline", ""], [1]);
       continue;
     }
+    const limits = resolutions[row.dataset.samples] ?? {};
+    const [own, theirs] = [row, base].map((each) => each && of(each, "chosenBy"));
     const time = base ? pairedRatio(of(row, "times"), of(base, "times")) : null;
-    const memory = base ? memoryRatio(of(row, "peaks"), of(base, "peaks")) : null;
-    show(cells.time, times(time, "faster", "slower"), time);
-    show(cells.memory, times(memory, "leaner", "fatter"), memory);
+    const isTimeNear = time && limits.time && near(own.time, theirs.time, limits.time, 0);
+    show(cells.time, times(time, isTimeNear, "faster", "slower"), time);
+    let memory = base ? pairedRatio(of(row, "peaks"), of(base, "peaks")) : null;
+    const points = own.has_tree || theirs?.has_tree ? limits.tree : limits.memory;
+    const isMemoryNear = memory && near(own.memory[0], theirs.memory[0], points, resolution);
+    const least = Math.max(resolution, points ? resolves(points, 0) : 0);
+    const peaks = base ? [row, base].flatMap((each) => Object.values(of(each, "peaks"))) : [];
+    if (memory && !isMemoryNear && Math.min(...peaks) < least) memory = null; // how many times is noise
+    show(cells.memory, times(memory, isMemoryNear, "leaner", "fatter"), memory);
   }
 };
 for (const section of all("section.comparison")) {
