@@ -18,6 +18,7 @@ from loaders._errors import InputError
 if TYPE_CHECKING:
     from loaders._corpus import Corpus
     from loaders._rows import Comparison
+    from loaders._trial import Record
 
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 SIZES = ("tiny", "small", "full")
@@ -365,22 +366,24 @@ def check(
 )
 @_json
 def selftest(*, checks: int, minutes: float, as_json: bool) -> None:
-    """Measure the error of `check`: identical sides, and planted differences of time and memory."""
-    import msgspec
+    """Measure the error of `check`: identical sides, and planted differences of time and memory.
 
+    Each check is kept as soon as it has ended, and the same command continues; the page shows the result.
+    """
     from loaders import _compare, _terminal
     from loaders._check import selftest as own
-    from loaders._trial import run_trial
+    from loaders._trial import log, machine, run_trial
 
     corpus = _open("tiny", None, strict=True)
     _registry.load_files([own.FILE])
     planned = _compare.plan(own.QUESTION, corpus, outside=(str(own.FILE),))
 
-    def trial(strategy: str, seed: int) -> dict[str, Any]:
-        record = run_trial(planned.trial(strategy, planned.cases[0], seed), corpus)
-        return {**msgspec.to_builtins(record), "metrics": msgspec.to_builtins(record.metrics)}
+    def trial(strategy: str, seed: int) -> Record:
+        return run_trial(planned.trial(strategy, planned.cases[0], seed), corpus)
 
-    tallies = list(own.selftest(checks, minutes * 60, trial, told=_terminal.told_of_selftest))
+    with log.exclusive(machine.machine_name()):
+        path = log.log_path(machine.machine_name()).with_name(own.NAME)
+        tallies = own.selftest(checks, minutes * 60, trial, path, told=_terminal.told_of_selftest)
     if as_json:
         _print_json(tallies)
     else:

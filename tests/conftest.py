@@ -53,6 +53,7 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def forget() -> Any:
     """Forget the strategies that a test registers."""
+    _registry.questions()  # registers the package's own, once: what is forgotten of them would not come back
     before = {question: dict(strategies) for question, strategies in _registry._variants.items()}
     files = set(_registry._loaded_files)
     yield

@@ -6,8 +6,10 @@ on one core and holds a few MiB; its twin does the same with so much more.
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +18,10 @@ import msgspec
 from loaders._check import run as checking
 from loaders._check.judge import FAMILY, LOOKS, TIME_MARGIN, TRIMMED, Figure
 from loaders._check.run import Outcome, Subject
+from loaders._trial.record import Environment, Record
 
 QUESTION = "selection"
+NAME = "selftest.jsonl"
 FILE = Path(__file__).with_name("planted.py")
 
 EFFICIENCY = 1.06
@@ -96,34 +100,105 @@ def detectable(spread: float, blocks: int, questions: int = QUESTIONS) -> float:
     return math.exp(math.log(TIME_MARGIN) + (half + float(stdtrit(freedom, 0.9))) * error)
 
 
+class Checked(msgspec.Struct, frozen=True):
+    """One check of the selftest, as its log keeps it; ``key`` tells those apart that another code has run."""
+
+    key: str
+    kind: str
+    started: str
+    outcome: Outcome
+    environment: Environment
+
+
+class Selftest(msgspec.Struct, frozen=True):
+    """How the checks of the newest selftest of a machine ended, and where."""
+
+    started: str
+    environment: Environment
+    tallies: list[Tally]
+
+
+def key() -> str:
+    """Return the digest of what decides how a check ends."""
+    package = Path(__file__).parents[1]
+    files = sorted([*(package / "_check").glob("*.py"), *(package / "_trial").glob("*.py")])
+    return hashlib.blake2b(b"".join(file.read_bytes() for file in files), digest_size=4).hexdigest()
+
+
 def selftest(
     checks: int,
     seconds: float,
-    trial: Callable[[str, int], dict[str, Any]],
+    trial: Callable[[str, int], Record],
+    path: Path,
     kinds: Sequence[Kind] = KINDS,
     told: Callable[[Tally], None] = lambda _: None,
-) -> Iterator[Tally]:
-    """Run so many checks of each kind, each for at most so many seconds, and yield how each kind ended.
+) -> list[Tally]:
+    """Run so many checks of each kind, each for at most so many seconds, and return how they ended.
 
     Parameters
     ----------
     trial
-        Runs a planted strategy with a seed and returns its record.
+        Runs a planted strategy with a seed.
+    path
+        Of the log. Each check is appended as soon as it has ended; those that the same code has logged count.
     told
         Is given the tally so far after each check.
     """
+    own = key()
+    logged = [each for each in _read(path) if each.key == own]
+    found = []
     for kind in kinds:
-        outcomes: list[Outcome] = []
-        for index in range(max(1, round(checks * kind.share))):
-            first = 1000 * index
+        outcomes = [each.outcome for each in logged if each.kind == kind.name]
+        for index in range(len(outcomes), max(1, round(checks * kind.share))):
+            started = datetime.now(UTC).isoformat(timespec="seconds")
+            environments: list[Environment] = []
 
-            def run(strategy: str, first: int = first) -> Callable[[int], dict[str, Any]]:
-                return lambda seed: trial(strategy, first + seed)
+            def run(strategy: str, first: int, kept: list[Environment]) -> Callable[[int], dict[str, Any]]:
+                def once(seed: int) -> dict[str, Any]:
+                    record = trial(strategy, first + seed)
+                    kept[:] = [record.environment]
+                    return {**msgspec.to_builtins(record), "metrics": msgspec.to_builtins(record.metrics)}
 
-            subject = Subject(kind.name, "epoch_time", run("same"), run(kind.twin), kind.figures)
-            outcomes += checking.run([subject], seconds, questions=QUESTIONS)
+                return once
+
+            a, b = (run(each, 1000 * index, environments) for each in ("same", kind.twin))
+            subject = Subject(kind.name, "epoch_time", a, b, kind.figures)
+            (outcome,) = checking.run([subject], seconds, questions=QUESTIONS)
+            outcomes.append(outcome)
+            _append(path, Checked(own, kind.name, started, outcome, environments[0]))
             told(tally(kind, outcomes))
-        yield tally(kind, outcomes)
+        found.append(tally(kind, outcomes))
+    return found
+
+
+def newest(path: Path, say: Callable[[str], None] = lambda _: None) -> Selftest | None:
+    """Return what the log of a machine holds of the newest code; ``None`` where it holds nothing."""
+    checked = _read(path, say)
+    if not checked:
+        return None
+    own = [each for each in checked if each.key == checked[-1].key]
+    tallies = [
+        tally(kind, [each.outcome for each in own if each.kind == kind.name])
+        for kind in KINDS
+        if any(each.kind == kind.name for each in own)
+    ]
+    return Selftest(own[0].started, own[-1].environment, tallies) if tallies else None
+
+
+def _append(path: Path, checked: Checked) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab") as file:
+        file.write(msgspec.json.encode(checked) + b"\n")
+
+
+def _read(path: Path, say: Callable[[str], None] = lambda _: None) -> list[Checked]:
+    found = []
+    for number, line in enumerate(path.read_bytes().splitlines() if path.exists() else [], 1):
+        try:
+            found.append(msgspec.json.decode(line, type=Checked))
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            say(f"{path}: line {number} is no check and is left out")
+    return found
 
 
 def tally(kind: Kind, outcomes: Sequence[Outcome]) -> Tally:

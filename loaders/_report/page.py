@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from loaders import _registry, _words
 from loaders._calibration import Calibration
+from loaders._check import selftest
 from loaders._report import charts, claims, findings, instruments
 from loaders._report.asv_files import AsvResult
 from loaders._report.sets import ResultSet
@@ -125,6 +126,9 @@ def _environment() -> jinja2.Environment:
         judged=claims.judged,
         counted=claims.counted,
         calibrated_cells=_words.calibrated_cells,
+        tally_headings=selftest.HEADINGS,
+        tally_line=selftest.line,
+        tally_sentences=selftest.sentences,
         level=_words.level,
         pays_off=_words.pays_off,
         most=_words.most,

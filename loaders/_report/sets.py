@@ -11,6 +11,8 @@ import msgspec
 
 from loaders import _calibration, _registry
 from loaders._calibration import Calibration
+from loaders._check import selftest
+from loaders._check.selftest import Selftest
 from loaders._rows import Comparison, comparison
 from loaders._trial import Record, log
 
@@ -37,6 +39,8 @@ class ResultSet(msgspec.Struct, frozen=True):
         Of the newest run in it.
     calibration
         The newest of its machine, whatever the data.
+    selftest
+        The newest of its machine: how often the performance check is wrong.
     """
 
     origin: Origin
@@ -44,6 +48,7 @@ class ResultSet(msgspec.Struct, frozen=True):
     started: str
     comparisons: list[Comparison]
     calibration: Calibration | None = None
+    selftest: Selftest | None = None
 
     @property
     def data(self) -> str:
@@ -100,9 +105,20 @@ def collect(root: Path, say: Callable[[str], None] = lambda _: None) -> list[Res
         )
         for machine in machines
     }
-    newest = [_set(origin, "", place, calibrations[origin.machine]) for origin, place in current.items()]
+    newest = [
+        msgspec.structs.replace(
+            _set(origin, "", place, calibrations[origin.machine]), selftest=_selftest(root, origin.machine, say)
+        )
+        for origin, place in current.items()
+    ]
     older = [_set(origin, commit, place, calibrations[origin.machine]) for (origin, commit), place in replaced.items()]
     return [*_newest_first(newest), *_newest_first(older)]
+
+
+def _selftest(root: Path, machine: str, say: Callable[[str], None]) -> Selftest | None:
+    found = [selftest.newest(path, say) for path in sorted(root.glob(f"*/{selftest.NAME}"))]
+    own = [each for each in found if each and each.environment.machine == machine]
+    return max(own, key=lambda each: each.started, default=None)
 
 
 def _runs(root: Path, say: Callable[[str], None]) -> list[list[Record]]:

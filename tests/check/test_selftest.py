@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,6 +12,8 @@ from scipy.stats import binomtest
 
 from loaders._check import selftest
 from loaders._trial import run_trial
+from loaders._trial.record import Metrics, Record
+from tests.trial.test_log import RECORD
 
 MIB = 2**20
 TIMES = {"same": 1.0, "time_5": 1.05, "time_10": 1.1, "time_20": 1.2}
@@ -19,16 +23,16 @@ MEMORY = {"same": 0, "memory_1": 1, "memory_8": 8, "memory_64": 64}
 def _simulated(spread: float) -> Any:
     random = np.random.default_rng(1)
 
-    def trial(strategy: str, seed: int) -> dict[str, Any]:
+    def trial(strategy: str, seed: int) -> Record:
         time = TIMES.get(strategy, 1.0) * float(np.exp(random.normal(0, spread)))
         peak = (16 + MEMORY.get(strategy, 0)) * MIB + int(random.normal(0, 2**15))
-        return {"status": "ok", "message": "", "metrics": {"epoch_time": time, "peak_memory": peak}}
+        return msgspec.structs.replace(RECORD, message="", metrics=Metrics(epoch_time=time, peak_memory=peak))
 
     return trial
 
 
-def test_kinds_are_counted_by_what_the_check_says() -> None:
-    found = {each.kind: each for each in selftest.selftest(8, 1e6, _simulated(0.02))}
+def test_kinds_are_counted_by_what_the_check_says(tmp_path: Path) -> None:
+    found = {each.kind: each for each in selftest.selftest(8, 1e6, _simulated(0.02), tmp_path / selftest.NAME)}
     assert {name: each.checks for name, each in found.items() if each.checks != 8} == {
         "+20 % of time": 2,
         "+5 % of time": 2,
@@ -42,11 +46,39 @@ def test_kinds_are_counted_by_what_the_check_says() -> None:
     assert found["nothing"].spread == pytest.approx(0.02, rel=0.5)
 
 
-def test_a_check_that_cries_wolf_shows() -> None:
+def test_a_check_that_cries_wolf_shows(tmp_path: Path) -> None:
     kind = selftest.Kind("nothing", "time_20", ("time",), "no difference")  # planted, though it says that it is not
-    (found,) = selftest.selftest(4, 1e6, _simulated(0.02), [kind])
+    (found,) = selftest.selftest(4, 1e6, _simulated(0.02), tmp_path / selftest.NAME, [kind])
     assert found.alarms == 4
     assert selftest.line(found)[2] == "4 (100%)"
+
+
+def test_an_interrupted_selftest_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "box" / selftest.NAME
+    ran: list[str] = []
+
+    def stop(tally: selftest.Tally) -> None:
+        ran.append(tally.kind)
+        if len(ran) == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        selftest.selftest(2, 1e6, _simulated(0.02), path, told=stop)
+    with path.open("ab") as file:
+        file.write(b'{"cut')
+    done = selftest.selftest(2, 1e6, _simulated(0.02), path, told=lambda tally: ran.append(tally.kind))
+    assert [(each.kind, each.checks) for each in done[:3]] == [("nothing", 2), ("+10 % of time", 2), ("+8 MiB", 2)]
+    assert ran.count("nothing") == 2, "not again"
+    said: list[str] = []
+    found = selftest.newest(path, said.append)
+    assert found
+    assert [each.checks for each in found.tallies] == [each.checks for each in done]
+    assert len(said) == 1
+    assert found.environment.machine == "tested"
+    monkeypatch.setattr(selftest, "key", lambda: "another code")
+    selftest.selftest(1, 1e6, _simulated(0.02), path, selftest.KINDS[:1])
+    assert [each.checks for each in (selftest.newest(path) or found).tallies] == [1]
+    assert selftest.newest(tmp_path / "nowhere") is None
 
 
 @given(total=st.integers(1, 60), data=st.data())

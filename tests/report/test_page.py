@@ -7,8 +7,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from loaders._check import selftest
+from loaders._check.judge import Judgement
+from loaders._check.run import Outcome
+from loaders._check.selftest import Checked
 from loaders._report import linked, page, sets
-from loaders._trial.record import Metrics
+from loaders._stats import Estimate
+from loaders._trial.record import Environment, Metrics
 from tests.report.runs import run_of, write_log
 from tests.report.test_findings import reads
 from tests.test_rows import record
@@ -208,3 +213,17 @@ def test_memory_over_the_data_is_a_chart_and_a_table(tmp_path: Path) -> None:
     write_log(tmp_path, records)
     parsed = Parsed(page.render(sets.collect(tmp_path)))
     assert "load_all needs 512 KiB more for each added sample, path_generator 0.00 KiB" in parsed.text
+
+
+def test_how_often_the_check_is_wrong_is_shown_for_its_machine(tmp_path: Path) -> None:
+    write_log(tmp_path, run_of("a"))
+    for machine, kind in (("box", "nothing"), ("other", "+8 MiB")):
+        outcome = Outcome(kind, Judgement("no difference", Estimate(1.0, 0.98, 1.02, 8), 1.0, 1.0, 8), None)
+        checked = Checked("k", kind, "2026-01-01T00:00:00+00:00", outcome, Environment(machine=machine))
+        path = tmp_path / machine / selftest.NAME
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(msgspec.json.encode(checked) + b"\n")
+    text = Parsed(page.render(sets.collect(tmp_path))).text
+    assert "How often the performance check is wrong" in text
+    assert "0 (0%)" in text
+    assert "+8 MiB" not in text, "another machine's"
