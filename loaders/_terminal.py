@@ -215,12 +215,14 @@ def show_trial(record: Record) -> None:
     _output.print(f"{what}: {how}", markup=False, highlight=False)
     table = Table(box=None, show_header=False)
     for name, value in msgspec.structs.asdict(record.metrics).items():
-        if value is None or name in ("memory_trace", "walk"):
+        if value is None or name in ("memory_trace", "steps", "walk"):
             continue
         if isinstance(value, Growth):
             table.add_row(name, growth_in_words(value))
         elif isinstance(value, msgspec.Struct):
             for part, figure in msgspec.structs.asdict(value).items():
+                if figure is None:
+                    continue
                 table.add_row(f"{name} {part}", duration(figure) if name == "batch_time" else f"{figure:.3g}")
         elif name.endswith("_time"):
             table.add_row(name, duration(value))

@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from loaders import _terminal
+from loaders._contract import OrderQuality
+from loaders._trial.record import MemoryTrace, Metrics
+from tests.test_rows import record
+
+
+def test_a_trial_shows_every_figure_that_it_has_and_none_that_it_has_not(capsys: pytest.CaptureFixture[str]) -> None:
+    metrics = Metrics(
+        epoch_time=0.5,
+        order_quality=OrderQuality(0.33, 1.1, 0.2),
+        memory_trace=MemoryTrace([1], [0.1], [5], None),
+        steps=[1, 2],
+        walk=[7, 8],
+    )
+    _terminal.show_trial(msgspec.structs.replace(record("numpy_to_numpy", 0), metrics=metrics))
+    shown = {tuple(line.split()) for line in capsys.readouterr().out.splitlines()}
+    assert shown >= {
+        ("epoch_time", "500", "ms"),
+        ("order_quality", "displacement", "0.33"),
+    }
+    assert not {"tail_monotony", "steps", "walk", "memory_trace"} & {word for line in shown for word in line}
