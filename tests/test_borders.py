@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -77,3 +78,15 @@ def test_no_published_result_names_a_machine_or_a_path() -> None:
     published = [path for path in (ROOT / "results").rglob("*") if path.is_file()]
     names = [str(path.relative_to(ROOT)) for path in published if path.parent.name == "reference"]
     assert not [name for name in names if "existing" in name or "_usr_" in name]
+
+
+def test_every_variable_stands_in_the_readmes_table_and_the_reverse() -> None:
+    programs = [*LOADERS, *BENCHMARKS, *(ROOT / ".ci").iterdir(), ROOT / "Makefile"]
+    used = {
+        name
+        for path in programs
+        if path.is_file()
+        for name in re.findall(r"LOADERS_[A-Z_]*[A-Z]", path.read_text("utf-8"))
+    }
+    table = re.findall(r"^\| `(LOADERS_[A-Z_]+)` \|", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE)
+    assert sorted(used) == sorted(table)
