@@ -24,6 +24,13 @@ shows, if that is worse."""
 TRACE_POINTS = 100
 """Of a drawn trace."""
 
+BUSY = 0.1
+"""A share of the machine's processor time. What others take of it may be all that strategies differ by, and 10 % is the
+least difference that matters to most readers. A quiet system's own services take 1 to 3 % of two processors."""
+
+BUSY_TRIALS = 0.1
+"""A share of the trials. One in ten may meet a service at work; shuffled rounds and intervals allow for that."""
+
 
 class Row(msgspec.Struct, frozen=True):
     """What a comparison found out about one strategy in one case.
@@ -162,6 +169,32 @@ class Scaling(msgspec.Struct, frozen=True):
     points: list[tuple[int, Estimate]]
 
 
+class Disturbed(msgspec.Struct, frozen=True):
+    """What disturbed a comparison.
+
+    Attributes
+    ----------
+    trials
+        How many say what else went on.
+    busy
+        In how many of them more than ``BUSY`` of the processor time went to other processes or other guests.
+    others, stolen
+        The largest shares of the processor time, 0 to 1, that other processes and other guests took of one.
+    swapped, throttled
+        In how many of them the machine swapped (more than 1 MiB), and its processors slowed down for their heat.
+    most_swapped
+        In bytes: the most of one trial.
+    """
+
+    trials: int
+    busy: int
+    others: float
+    stolen: float
+    swapped: int
+    most_swapped: int
+    throttled: int
+
+
 class Comparison(msgspec.Struct, frozen=True):
     """One comparison run of one question: its rows, best first within a case, and where they came from."""
 
@@ -177,6 +210,7 @@ class Comparison(msgspec.Struct, frozen=True):
     environment: Environment
     rows: list[Row]
     scaling: list[Scaling] = []
+    disturbed: Disturbed | None = None
 
     @property
     def cases(self) -> list[tuple[dict[str, str], list[Row]]]:
@@ -232,11 +266,38 @@ def comparison(records: Sequence[Record], calibration: Calibration | None = None
         # What differs from trial to trial stands in the rows.
         environment=msgspec.structs.replace(
             max((record.environment for record in records), key=lambda each: len(each.packages)),
+            load=None,
             page_cache=None,
+            frequency=None,
+            swap=None,
             commit=_commits(records),
         ),
         rows=rows,
         scaling=_scaling(records, question) if question.size_axis else [],
+        disturbed=disturbed(records),
+    )
+
+
+def disturbed(records: Iterable[Record]) -> Disturbed | None:
+    """Say what disturbed a comparison; ``None`` where nothing did, or where no trial tells.
+
+    It was disturbed where the machine was busy in more than a tenth of the trials, or in any of them swapped or slowed
+    down for its heat: what is in swap is in no figure of memory, and a hot processor is another processor.
+    """
+    found = [record.metrics.disturbance for record in records if record.metrics.disturbance]
+    busy = sum(each.others + (each.stolen or 0.0) > BUSY for each in found)
+    swapped = [each.swapped for each in found if (each.swapped or 0) > RESOLUTION]
+    throttled = sum((each.throttled or 0) > 0 for each in found)
+    if busy <= BUSY_TRIALS * len(found) and not swapped and not throttled:
+        return None
+    return Disturbed(
+        trials=len(found),
+        busy=busy,
+        others=max(each.others for each in found),
+        stolen=max(each.stolen or 0.0 for each in found),
+        swapped=len(swapped),
+        most_swapped=max((each or 0 for each in swapped), default=0),
+        throttled=throttled,
     )
 
 

@@ -34,6 +34,7 @@ from loaders._words import (
     amount,
     calibrated_cells,
     case_in_words,
+    disturbed,
     duration,
     estimated,
     growth_in_words,
@@ -116,6 +117,8 @@ def show_comparison(comparison: Comparison) -> None:
             table.add_row(*map(escape, _cells(row, [cell(row) for cell in further.values()])))
         _output.print(table)
     _output.print(machine_in_words(comparison.environment), markup=False, highlight=False, soft_wrap=True)
+    if comparison.disturbed:
+        _output.print(disturbed(comparison.disturbed), markup=False, highlight=False, soft_wrap=True)
 
 
 @contextmanager

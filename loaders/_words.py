@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from loaders._calibration import INSTRUMENTS, Reading, Unit
 from loaders._contract import OrderQuality
+from loaders._rows import BUSY, Disturbed
 from loaders._stats import Estimate
 from loaders._trial.growth import Growth
 from loaders._trial.record import Environment
@@ -241,4 +242,40 @@ def machine_in_words(environment: Environment) -> str:
         f"{environment.system} {environment.kernel}, {environment.allocator}; Python {environment.python}; {versions}; "
         f"commit {commits}; peaks: {environment.memory_method}"
         + ("" if environment.page_cache is None else f"; records in the page cache: {environment.page_cache:.0%}")
+        + "".join(f"; {each}" for each in _settings(environment))
     )
+
+
+def _settings(environment: Environment) -> Iterator[str]:
+    """Yield how the machine is set and what it was at, as far as that is known."""
+    if environment.virtual:
+        yield "a virtual machine"
+    if environment.governor:
+        yield f"governor {environment.governor}"
+    if environment.frequency or environment.frequency_limit:
+        now = f"{environment.frequency / 1e9:.2f} " if environment.frequency else ""
+        limit = f"of {environment.frequency_limit / 1e9:.2f} " if environment.frequency_limit else ""
+        yield f"{now}{limit}GHz" if now else f"at most {limit.removeprefix('of ')}GHz"
+    if environment.huge_pages:
+        yield f"huge pages: {environment.huge_pages}"
+    if environment.load is not None:
+        yield f"load before: {environment.load:.2f}"
+    if environment.swap:
+        yield f"swap in use: {amount(environment.swap)}"
+
+
+def disturbed(found: Disturbed) -> str:
+    """Say what disturbed a comparison, in one sentence and the remedy."""
+    said = []
+    if found.busy:
+        whose = [f"other processes took up to {found.others:.0%}"] if found.others >= 0.005 else []
+        whose += [f"other guests of its host up to {found.stolen:.0%}"] if found.stolen >= 0.005 else []
+        said.append(
+            f"in {found.busy} of {found.trials} trials others had more than {BUSY:.0%} of the processor time "
+            f"({' and '.join(whose)})"
+        )
+    if found.swapped:
+        said.append(f"in {found.swapped} of {found.trials} trials it swapped (up to {amount(found.most_swapped)})")
+    if found.throttled:
+        said.append(f"in {found.throttled} of {found.trials} trials its processors slowed down for their heat")
+    return f"The machine was not quiet: {'; '.join(said)}. Repeat it with nothing else running."

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from loaders._contract import OrderQuality
-from loaders._rows import Comparison, Row, comparison
+from loaders._rows import Comparison, Disturbed, Row, comparison, disturbed
 from loaders._trial.growth import Growth, Verdict
-from loaders._trial.record import Metrics, Record
+from loaders._trial.record import Disturbance, Metrics, Record
 from tests.trial.test_log import RECORD
 
 MIB = 2**20
@@ -222,3 +222,27 @@ def test_what_a_cache_costs_in_the_first_epoch_and_saves_in_the_later_ones() -> 
     assert cached.saved is not None
     assert (cached.extra.value, cached.saved.value) == (pytest.approx(0.6), pytest.approx(0.6))
     assert found["no_cache"].extra is None
+
+
+QUIET, BUSY = Disturbance(others=0.02, stolen=0.01, swapped=0), Disturbance(others=0.3, stolen=0.04)
+
+
+@pytest.mark.parametrize(
+    ("seen", "found"),
+    [
+        ([], None),
+        ([QUIET] * 20, None),
+        ([QUIET] * 18 + [BUSY] * 2, None),
+        ([QUIET] * 17 + [BUSY] * 3, Disturbed(20, 3, 0.3, 0.04, 0, 0, 0)),
+        ([Disturbance(others=0.06, stolen=0.05)], Disturbed(1, 1, 0.06, 0.05, 0, 0, 0)),
+        ([QUIET] * 20 + [Disturbance(others=0.0, swapped=MIB)], None),
+        ([QUIET] * 20 + [Disturbance(others=0.0, swapped=9 * MIB)], Disturbed(21, 0, 0.02, 0.01, 1, 9 * MIB, 0)),
+        ([QUIET] * 20 + [Disturbance(others=0.0, throttled=2)], Disturbed(21, 0, 0.02, 0.01, 0, 0, 1)),
+    ],
+)
+def test_a_comparison_that_was_disturbed_says_in_how_many_trials(
+    seen: list[Disturbance], found: Disturbed | None
+) -> None:
+    silent = record("numpy_to_numpy", 0, status="timed_out")  # a trial that was ended tells nothing
+    told = [record("numpy_to_numpy", index, metrics=Metrics(disturbance=each)) for index, each in enumerate(seen)]
+    assert disturbed([silent, *told]) == found

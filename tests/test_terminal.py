@@ -5,7 +5,8 @@ import pytest
 
 from loaders import _terminal
 from loaders._contract import OrderQuality
-from loaders._trial.record import MemoryTrace, Metrics
+from loaders._rows import comparison
+from loaders._trial.record import Disturbance, MemoryTrace, Metrics
 from tests.test_rows import record
 
 
@@ -16,11 +17,19 @@ def test_a_trial_shows_every_figure_that_it_has_and_none_that_it_has_not(capsys:
         memory_trace=MemoryTrace([1], [0.1], [5], None),
         steps=[1, 2],
         walk=[7, 8],
+        disturbance=Disturbance(others=0.25),
     )
     _terminal.show_trial(msgspec.structs.replace(record("numpy_to_numpy", 0), metrics=metrics))
     shown = {tuple(line.split()) for line in capsys.readouterr().out.splitlines()}
     assert shown >= {
         ("epoch_time", "500", "ms"),
         ("order_quality", "displacement", "0.33"),
+        ("disturbance", "others", "0.25"),
     }
-    assert not {"tail_monotony", "steps", "walk", "memory_trace"} & {word for line in shown for word in line}
+    assert not {"tail_monotony", "stolen", "steps", "walk", "memory_trace"} & {word for line in shown for word in line}
+
+
+def test_a_comparison_on_a_busy_machine_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    busy = Metrics(epoch_time=1.0, disturbance=Disturbance(others=0.5))
+    _terminal.show_comparison(comparison([record("numpy_to_numpy", 0, metrics=busy)]))
+    assert "The machine was not quiet: in 1 of 1 trials" in capsys.readouterr().out

@@ -4,15 +4,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from loaders._rows import Disturbed
 from loaders._stats import Estimate
+from loaders._trial.record import Environment
 from loaders._words import (
     amount,
     cached,
     case_in_words,
+    disturbed,
     duration,
     estimated,
     factor,
     level,
+    machine_in_words,
     most,
     pays_off,
     times,
@@ -111,3 +115,30 @@ def test_what_waits_in_words() -> None:
     assert waiting(_estimate(6), _estimate(240 * 2**20)) == "6 (240 MiB)"
     assert waiting(_estimate(6), None) == "6"
     assert waiting(None, None) == most(None) == "–"
+
+
+def test_what_disturbed_a_comparison_is_one_sentence_and_a_remedy() -> None:
+    every = Disturbed(trials=18, busy=5, others=0.48, stolen=0.03, swapped=2, most_swapped=12 * 2**20, throttled=1)
+    assert disturbed(every) == (
+        "The machine was not quiet: in 5 of 18 trials others had more than 10% of the processor time (other processes "
+        "took up to 48% and other guests of its host up to 3%); in 2 of 18 trials it swapped (up to 12.0 MiB); in 1 of "
+        "18 trials its processors slowed down for their heat. Repeat it with nothing else running."
+    )
+    assert "it swapped" not in disturbed(Disturbed(18, 5, 0.48, 0.0, 0, 0, 0))
+
+
+def test_a_machines_settings_stand_where_they_are_known() -> None:
+    known = Environment(
+        packages={"numpy": "9.9"},
+        governor="powersave",
+        frequency=800_000_000,
+        frequency_limit=3_500_000_000,
+        huge_pages="madvise",
+        load=0.5,
+        swap=2**20,
+        virtual=True,
+    )
+    settings = "; a virtual machine; governor powersave; 0.80 of 3.50 GHz; huge pages: madvise; load before: 0.50"
+    assert machine_in_words(known).endswith(f"{settings}; swap in use: 1.0 MiB")
+    assert machine_in_words(Environment(packages={"numpy": "9.9"})).endswith("peaks: ")
+    assert machine_in_words(Environment(packages={"a": "1"}, frequency_limit=10**9)).endswith("; at most 1.00 GHz")

@@ -91,6 +91,7 @@ def _environment() -> jinja2.Environment:
         fatter=lambda each: _stacked(_words.times(each, "leaner", "fatter")),
         machine=_words.machine_in_words,
         case=_words.case_in_words,
+        disturbed=_words.disturbed,
         growth_finding=findings.of_growth,
         cures=findings.cures_of,
         multiple=lambda each: _stacked(_words.multiple(each)),

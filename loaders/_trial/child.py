@@ -70,6 +70,7 @@ def main() -> None:
 
 def run(trial: Trial, tell: Callable[[Progress | Measured], None]) -> Outcome:
     """Measure one strategy once, then check what it delivers."""
+    before = machine.activity()
     _registry.load_files(trial.outside)
     question = _registry.find_question(trial.question)
     variant = _registry.find_variant(trial.question, trial.strategy)
@@ -123,6 +124,7 @@ def run(trial: Trial, tell: Callable[[Progress | Measured], None]) -> Outcome:
     held = malloc.in_use_and_held()[1] - held_before if malloc.available else None
 
     tell(Measured())
+    disturbance = machine.disturbance(before, machine.activity())
     written = sum(file.stat().st_size for file in job.directory.rglob("*") if file.is_file())
 
     timeline, later = timelines[0], timelines[1:]
@@ -176,6 +178,7 @@ def run(trial: Trial, tell: Callable[[Progress | Measured], None]) -> Outcome:
             order_quality=quality.order,
             steps=steps or None,
             walk=[quality.walk[step] for step in steps] if quality.walk else None,
+            disturbance=disturbance,
         ),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import json
 import os
@@ -10,13 +11,15 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
 from loaders._errors import InputError
 from loaders._trial import pagecache
-from loaders._trial.record import Environment
+from loaders._trial.drain import cpu_time
+from loaders._trial.record import Disturbance, Environment
 
 PACKAGES = ("tensorflow", "keras", "numpy", "opencv-python", "scikit-image", "scipy", "pillow")
 VARIABLES = re.compile(
@@ -27,6 +30,8 @@ VARIABLES = re.compile(
 
 PINNED = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 """Set for every trial: a strategy's parallelism is its own, not the BLAS's."""
+
+PROCESSORS = Path("/sys/devices/system/cpu")
 
 
 def machine_name() -> str:
@@ -82,7 +87,122 @@ def environment(*, threads: dict[str, int], memory_method: str, records: Iterabl
         load=round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
         memory_method=memory_method,
         page_cache=pagecache.resident_share(records),
+        governor=", ".join(sorted({_text(each) for each in PROCESSORS.glob("cpu[0-9]*/cpufreq/scaling_governor")})),
+        frequency=_hertz("scaling_cur_freq"),
+        frequency_limit=_hertz("scaling_max_freq"),
+        huge_pages=_chosen(_text(Path("/sys/kernel/mm/transparent_hugepage/enabled"))),
+        swap=_swap(),
+        virtual=_virtual(),
     )
+
+
+@dataclass(frozen=True)
+class Activity:
+    """What the machine has done up to a moment.
+
+    Attributes
+    ----------
+    total, busy, stolen
+        Seconds of processor time of all processors: all of it, what processes and the kernel used, and what the
+        hypervisor gave to other guests.
+    own
+        Seconds of it of this process, of its descendants, and of its parent, which watches it.
+    swapped
+        Bytes written to swap and read from it.
+    throttled
+        How often the processors slowed down for their heat.
+    """
+
+    total: float
+    busy: float
+    stolen: float | None
+    own: float
+    swapped: int | None
+    throttled: int | None
+
+
+def activity() -> Activity:
+    """Read what the machine has done so far; takes some milliseconds."""
+    times = psutil.cpu_times()._asdict()
+    total = sum(times.values()) - times.get("guest", 0.0) - times.get("guest_nice", 0.0)  # they are in `user` too
+    stolen = times.get("steal")
+    paging = _counts(Path("/proc/vmstat"))
+    heat = [_text(each) for each in PROCESSORS.glob("cpu[0-9]*/thermal_throttle/*_throttle_count")]
+    return Activity(
+        total=total,
+        busy=total - times["idle"] - times.get("iowait", 0.0) - (stolen or 0.0),
+        stolen=stolen,
+        own=_own_time(),
+        swapped=(paging["pswpin"] + paging["pswpout"]) * os.sysconf("SC_PAGE_SIZE") if "pswpin" in paging else None,
+        throttled=sum(int(each) for each in heat if each.isdecimal()) if heat else None,
+    )
+
+
+def disturbance(before: Activity, after: Activity) -> Disturbance | None:
+    """Return what else went on between two moments; ``None`` where no time has passed."""
+    total = after.total - before.total
+    if total <= 0:
+        return None
+
+    def share(seconds: float) -> float:  # the counts of processes and those of processors are not read at one moment
+        return round(min(1.0, max(0.0, seconds / total)), 4)
+
+    return Disturbance(
+        others=share((after.busy - before.busy) - (after.own - before.own)),
+        stolen=None if after.stolen is None or before.stolen is None else share(after.stolen - before.stolen),
+        swapped=_more(before.swapped, after.swapped),
+        throttled=_more(before.throttled, after.throttled),
+    )
+
+
+def _more(before: int | None, after: int | None) -> int | None:
+    return None if before is None or after is None else max(0, after - before)
+
+
+def _own_time() -> float:
+    process, seconds = psutil.Process(), cpu_time()
+    for child in process.children(recursive=True):
+        with contextlib.suppress(psutil.Error):  # it has ended meanwhile
+            seconds += sum(child.cpu_times()[:4])  # user and system, its own and its ended children's
+    with contextlib.suppress(psutil.Error):
+        seconds += sum(psutil.Process(os.getppid()).cpu_times()[:2])
+    return seconds
+
+
+def _text(path: Path) -> str:
+    """Return what one of the kernel's files says; nothing where there is none."""
+    try:
+        return path.read_text().strip()
+    except (OSError, ValueError):
+        return ""
+
+
+def _counts(path: Path) -> dict[str, int]:
+    """Return the lines of a file such as ``pswpin 5`` or ``SwapFree: 5 kB``, units left out."""
+    lines = (line.split() for line in _text(path).splitlines())
+    return {line[0].rstrip(":"): int(line[1]) for line in lines if len(line) > 1 and line[1].isdecimal()}
+
+
+def _chosen(text: str) -> str:
+    """Return ``b`` of ``a [b] c``."""
+    return text.partition("[")[2].partition("]")[0]
+
+
+def _hertz(name: str) -> int | None:
+    said = _text(PROCESSORS / "cpu0" / "cpufreq" / name)  # asking many processors for theirs takes long
+    return int(said) * 1000 if said.isdecimal() else None
+
+
+def _swap() -> int | None:
+    """Return the bytes of swap that are in use."""
+    memory = _counts(Path("/proc/meminfo"))
+    return (memory["SwapTotal"] - memory["SwapFree"]) * 1024 if {"SwapTotal", "SwapFree"} <= memory.keys() else None
+
+
+def _virtual() -> bool | None:
+    """Say whether this is a virtual machine, as an x86 processor tells its system; ``None`` elsewhere."""
+    flags = next((line for line in _text(Path("/proc/cpuinfo")).splitlines() if line.startswith("flags")), "")
+    return "hypervisor" in flags.split() if flags else None
 
 
 def variables() -> dict[str, str]:

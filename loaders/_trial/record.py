@@ -59,6 +59,29 @@ class MemoryTrace(msgspec.Struct, frozen=True):
     held: list[int] | None = None
 
 
+class Disturbance(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What else went on while a trial ran, from the start of its process until it had measured.
+
+    Most trials measure for less than the system's 10 ms resolve, so it is asked over the whole of them.
+
+    Attributes
+    ----------
+    others
+        Share of the machine's processor time (0 to 1) that neither the trial's processes nor the watching one used.
+    stolen
+        Share that the hypervisor gave to other guests; ``None`` where the system does not tell.
+    swapped
+        Bytes that the machine wrote to swap and read from it; ``None`` where the system does not tell.
+    throttled
+        How often the processors slowed down for their heat; ``None`` where the system does not tell.
+    """
+
+    others: float
+    stolen: float | None = None
+    swapped: int | None = None
+    throttled: int | None = None
+
+
 class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
     """Everything that one trial measures; a metric that does not apply is absent.
 
@@ -117,6 +140,8 @@ class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
         How well mixed the order was.
     steps, walk
         Where the question draws the order: some delivered samples' numbers, and their places on disk.
+    disturbance
+        What else the machine did meanwhile.
     """
 
     epoch_time: float | None = None
@@ -148,6 +173,7 @@ class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
     order_quality: OrderQuality | None = None
     steps: list[int] | None = None
     walk: list[int] | None = None
+    disturbance: Disturbance | None = None
 
 
 class Environment(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -157,6 +183,11 @@ class Environment(msgspec.Struct, frozen=True, omit_defaults=True):
     is managed or TensorFlow behaves; ``threads`` the pinned thread counts; ``memory_method`` says how peaks
     were read; ``page_cache`` is the share of the files that the strategy reads that was in the page cache when the
     measurement began. The host's name is not recorded.
+
+    What the system does not tell is absent. ``load`` is that of the minute before; ``governor`` is the policy that the
+    processors' frequency follows, ``frequency`` and ``frequency_limit`` in Hz those of the first processor, now and at
+    the most; ``huge_pages`` is when memory comes in huge pages (``always``, ``madvise``, ``never``); ``swap`` is what
+    is in use of it, in bytes; ``virtual`` says whether this is a virtual machine.
     """
 
     machine: str = ""
@@ -174,6 +205,12 @@ class Environment(msgspec.Struct, frozen=True, omit_defaults=True):
     memory_method: str = ""
     page_cache: float | None = None
     commit: str = ""
+    governor: str = ""
+    frequency: int | None = None
+    frequency_limit: int | None = None
+    huge_pages: str = ""
+    swap: int | None = None
+    virtual: bool | None = None
 
 
 class Record(msgspec.Struct, frozen=True):

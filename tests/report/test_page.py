@@ -13,7 +13,7 @@ from loaders._check.run import Outcome
 from loaders._check.selftest import Checked
 from loaders._report import linked, page, sets
 from loaders._stats import Estimate
-from loaders._trial.record import Environment, Metrics
+from loaders._trial.record import Disturbance, Environment, Metrics
 from tests.report.runs import run_of, write_log
 from tests.report.test_findings import reads
 from tests.test_rows import record
@@ -107,6 +107,21 @@ def test_a_single_sample_is_not_called_no_difference(tmp_path: Path) -> None:
     html = page.render(sets.collect(tmp_path))
     assert "a single sample shows no difference" in html
     assert "No difference in time between" not in html
+
+
+def test_a_comparison_on_a_busy_machine_says_so(tmp_path: Path) -> None:
+    quiet = run_of("a")
+    busy = [
+        msgspec.structs.replace(
+            each, metrics=msgspec.structs.replace(each.metrics, disturbance=Disturbance(others=0.5)), run="b"
+        )
+        for each in quiet
+    ]
+    write_log(tmp_path, quiet)
+    assert "not quiet" not in page.render(sets.collect(tmp_path))
+    write_log(tmp_path, busy)
+    said = Parsed(page.render(sets.collect(tmp_path))).text
+    assert "The machine was not quiet: in 4 of 4 trials others had more than 10% of the processor time" in said
 
 
 def test_a_page_without_results_says_what_to_do(tmp_path: Path) -> None:

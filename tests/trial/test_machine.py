@@ -2,12 +2,18 @@ from __future__ import annotations
 
 import json
 import platform
+import subprocess
+import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from loaders._errors import InputError
 from loaders._trial import machine
+from loaders._trial.machine import Activity
+from loaders._trial.record import Disturbance
 
 
 @pytest.mark.parametrize(
@@ -68,3 +74,81 @@ def test_the_environment_names_no_host() -> None:
     assert found.memory > 2**28
     assert found.packages.keys() >= {"tensorflow", "numpy", "opencv-python", "scikit-image"}
     assert platform.node() not in repr(found)
+
+
+def test_what_the_system_does_not_tell_is_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "PROCESSORS", tmp_path)
+    monkeypatch.setattr(machine, "_text", lambda _: "")
+    found = machine.environment(threads={}, memory_method="")
+    assert (found.governor, found.frequency, found.frequency_limit) == ("", None, None)
+    assert (found.huge_pages, found.swap, found.virtual) == ("", None, None)
+    now = machine.activity()
+    assert (now.swapped, now.throttled) == (None, None)
+
+
+def test_the_machines_settings_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number, governor in enumerate(("powersave", "performance", "powersave")):
+        processor = tmp_path / f"cpu{number}"
+        (processor / "cpufreq").mkdir(parents=True)
+        (processor / "cpufreq" / "scaling_governor").write_text(f"{governor}\n")
+        (processor / "cpufreq" / "scaling_cur_freq").write_text("800000\n")
+        (processor / "cpufreq" / "scaling_max_freq").write_text("<unsupported>\n" if number else "3500000\n")
+        (processor / "thermal_throttle").mkdir()
+        (processor / "thermal_throttle" / "core_throttle_count").write_text("3\n")
+    monkeypatch.setattr(machine, "PROCESSORS", tmp_path)
+    found = machine.environment(threads={}, memory_method="")
+    assert found.governor == "performance, powersave"
+    assert (found.frequency, found.frequency_limit) == (800_000_000, 3_500_000_000)
+    assert machine.activity().throttled == 9
+
+
+@pytest.mark.parametrize(
+    ("text", "chosen"), [("always [madvise] never", "madvise"), ("[always] never", "always"), ("", ""), ("odd", "")]
+)
+def test_the_chosen_of_several_modes(text: str, chosen: str) -> None:
+    assert machine._chosen(text) == chosen
+
+
+START = Activity(total=100.0, busy=50.0, stolen=1.0, own=10.0, swapped=0, throttled=2)
+
+
+@pytest.mark.parametrize(
+    ("after", "found"),
+    [
+        (Activity(110.0, 58.0, 1.5, 12.0, 4096, 2), Disturbance(0.6, 0.05, 4096, 0)),
+        (Activity(110.0, 55.0, 1.0, 15.2, 0, 3), Disturbance(0.0, 0.0, 0, 1)),  # counts that do not quite agree
+        (Activity(110.0, 90.0, None, 10.0, None, None), Disturbance(1.0)),
+        (START, None),
+    ],
+)
+def test_what_else_went_on_is_what_is_left_of_the_processors_time(after: Activity, found: Disturbance | None) -> None:
+    assert machine.disturbance(START, after) == found
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a process that is nobody's child, and its time afterwards")
+@pytest.mark.parametrize("whose", ["another's", "a child's"])
+def test_a_busy_process_is_seen_unless_it_is_the_trials_own(whose: str) -> None:
+    """Held against what the kernel says of that process, so it holds on a machine that is busy anyway."""
+    spin = [sys.executable, "-c", "import os\nprint(os.getpid(), flush=True)\nwhile True: pass"]
+    if whose == "another's":  # the shell that starts it in the background ends, so it is nobody's child
+        shell = subprocess.Popen(["sh", "-c", '"$@" &', "sh", *spin], stdout=subprocess.PIPE, start_new_session=True)
+    else:
+        shell = subprocess.Popen(spin, stdout=subprocess.PIPE)
+    assert shell.stdout is not None
+    spinning = psutil.Process(int(shell.stdout.readline()))
+    try:
+        if whose == "another's":
+            shell.wait()
+        used_before, before = sum(spinning.cpu_times()[:2]), machine.activity()
+        time.sleep(1.5)
+        used, after = sum(spinning.cpu_times()[:2]) - used_before, machine.activity()
+    finally:
+        spinning.kill()
+        shell.wait()
+        shell.stdout.close()
+    found = machine.disturbance(before, after)
+    assert found is not None
+    if whose == "another's":
+        assert found.others > 0.8 * used / (after.total - before.total)
+    else:
+        assert after.own - before.own > 0.8 * used

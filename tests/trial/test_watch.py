@@ -35,6 +35,8 @@ def test_a_good_strategy_is_ok_and_says_where_it_ran(strategy: Strategy) -> None
     assert record.environment.threads["BLAS"] == 1
     assert record.environment.page_cache is None or 0 <= record.environment.page_cache <= 1
     assert record.environment.variables["OMP_NUM_THREADS"] == "1"
+    assert record.metrics.disturbance is not None
+    assert 0 <= record.metrics.disturbance.others <= 1
     assert record.data.startswith("photographs of scikit-image, 48 images, ")
 
 
