@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import signal
@@ -10,9 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from PIL import Image
 
-from loaders._corpus import Corpus, cache_root, open_corpus
+from loaders._corpus import Corpus, _sources, cache_root, open_corpus
 from loaders._corpus._manifest import spread
 from loaders._errors import InputError
 
@@ -284,3 +287,84 @@ def test_a_builder_that_was_killed_leaves_nothing_in_the_way(tmp_path: Path, mon
     assert len(list(tmp_path.iterdir())) == 1
     built = open_corpus("tiny")
     assert [path.name for path in tmp_path.iterdir()] == [built.root.name]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux takes any bytes as a file's name")
+def test_names_of_any_bytes_become_labels_and_lines_that_can_be_written(tmp_path: Path) -> None:
+    folder = tmp_path / "images"
+    names = [
+        b"x" * 251 + b".jpg",
+        b" two words .jpg",
+        b"<b>&\"'.jpg",
+        b"a\nb.jpg",
+        b"caf\xe9/1.jpg",
+        b"x.jpg/\x1b[2J.jpg",
+    ]
+    for name in names:
+        path = folder / os.fsdecode(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("wb") as file:
+            Image.new("RGB", (40, 40)).save(file, "JPEG")
+    for name in (b"bad\xff.jpg", b"bad\n.png"):
+        (folder / os.fsdecode(name)).touch()
+    said: list[str] = []
+    found = open_corpus("tiny", folder, say=said.append)
+    assert found.labels == ["caf\\udce9", "unlabelled", "x.jpg"]
+    assert len(found.image_paths) == len(names)
+    assert {each.path for each in found.manifest.left_out} == {"bad\\udcff.jpg", "bad\\n.png"}
+    assert all(line.isprintable() for line in said)
+
+
+def test_a_strip_is_cut_before_it_is_enlarged(tmp_path: Path) -> None:
+    Image.new("RGB", (65_000, 1), (200, 100, 50)).save(tmp_path / "wide.jpg", quality=95)
+    Image.new("RGB", (1, 5000)).save(tmp_path / "tall.png")
+    found = open_corpus("tiny", tmp_path)
+    assert [(image.width, image.height) for image in found.manifest.images] == [(1, 5000), (65_000, 1)]
+    assert found.photographs().shape == (2, 480, 640, 3)
+    assert np.abs(found.photographs()[1].astype(int) - (200, 100, 50)).max() < 10
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("x" * 300, "name too long"), ("loop", "levels of symbolic links"), ("a\0b", "null"), ("a\nb", r"a\\nb: no such")],
+)
+def test_a_folder_that_cannot_be_one_is_a_clear_error_on_one_line(tmp_path: Path, name: str, said: str) -> None:
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    with pytest.raises(InputError, match=f"(?i){said}") as raised:
+        open_corpus("tiny", tmp_path / name)
+    assert str(raised.value).isprintable()
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read everything")
+def test_what_may_not_be_read_is_left_out_with_the_reason(tmp_path: Path) -> None:
+    for name in ("good.jpg", "secret.jpg"):
+        Image.new("RGB", (40, 40)).save(tmp_path / name)
+    (tmp_path / "secret.jpg").chmod(0)
+    (left_out,) = open_corpus("tiny", tmp_path).manifest.left_out
+    assert (left_out.path, "Permission denied" in left_out.reason) == ("secret.jpg", True)
+
+
+def _encoded(kind: str, mode: str) -> bytes:
+    file = io.BytesIO()
+    Image.effect_noise((30, 20), 60).convert(mode).save(file, kind)
+    return file.getvalue()
+
+
+WHOLE = [_encoded(*each) for each in (("JPEG", "RGB"), ("JPEG", "CMYK"), ("PNG", "RGB"), ("PNG", "P"), ("PNG", "LA"))]
+
+
+@given(
+    whole=st.sampled_from(WHOLE),
+    changes=st.lists(st.tuples(st.integers(0, 2000), st.binary(max_size=4)), max_size=5),
+    end=st.none() | st.integers(0, 2000),
+)
+def test_a_damaged_file_is_a_picture_or_left_out_with_the_reason(
+    tmp_path_factory: pytest.TempPathFactory, whole: bytes, changes: list[tuple[int, bytes]], end: int | None
+) -> None:
+    data = bytearray(whole)
+    for place, instead in changes:
+        data[place % len(data) : place % len(data) + len(instead)] = instead
+    path = tmp_path_factory.mktemp("images") / "a.jpg"
+    path.write_bytes(data[:end])
+    read = _sources.read(_sources.Found(path, "a.jpg", "label", ""))
+    assert isinstance(read, _sources.Picture) or read.reason

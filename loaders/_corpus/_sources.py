@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from stat import S_ISDIR
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from loaders._corpus._manifest import LeftOut
-from loaders._errors import InputError
+from loaders._errors import InputError, printable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -133,17 +134,22 @@ def find(folder: Path) -> list[Found]:
     InputError
         For a folder that is missing, is not a folder, or holds no such file.
     """
-    if not folder.exists():
-        raise InputError(f"--data {folder}: no such folder")
-    if not folder.is_dir():
-        raise InputError(f"--data {folder}: not a folder")
+    shown = printable(str(folder))
+    try:
+        is_folder = S_ISDIR(folder.stat().st_mode)
+    except FileNotFoundError:
+        raise InputError(f"--data {shown}: no such folder") from None
+    except (OSError, ValueError) as error:  # a name that is too long, a link to itself, a name with a null byte
+        raise InputError(f"--data {shown}: {getattr(error, 'strerror', None) or error}") from error
+    if not is_folder:
+        raise InputError(f"--data {shown}: not a folder")
     found: list[Found] = []
     others: list[Path] = []
     visited: set[Path] = set()
 
     def unreadable(error: OSError) -> None:
         if Path(error.filename) == folder:
-            raise InputError(f"--data {folder}: {error.strerror}") from error
+            raise InputError(f"--data {shown}: {error.strerror}") from error
         found.append(_found(Path(error.filename), folder, error))
 
     for parent, folders, files in os.walk(folder, followlinks=True, onerror=unreadable):
@@ -158,9 +164,11 @@ def find(folder: Path) -> list[Found]:
             else:
                 others.append(path)
     if not found:
-        instead = f"; it holds {len(others)} other files, such as {others[0].name}" if others else "; it is empty"
+        instead = (
+            f"; it holds {len(others)} other files, such as {printable(others[0].name)}" if others else "; it is empty"
+        )
         raise InputError(
-            f"--data {folder}: no JPEG or PNG file{instead}. Expected folder/LABEL/picture.jpg, or folder/picture.jpg"
+            f"--data {shown}: no JPEG or PNG file{instead}. Expected folder/LABEL/picture.jpg, or folder/picture.jpg"
         )
     return found
 
@@ -173,7 +181,7 @@ def _found(path: Path, folder: Path, error: OSError | None = None) -> Found:
         state = f"{status.st_size}\0{status.st_mtime_ns}\0{status.st_ctime_ns}"
     except OSError as reason:
         error = reason
-    return Found(path, inside.as_posix(), label, f"{inside}\0{error.errno if error else state}")
+    return Found(path, printable(inside.as_posix()), printable(label), f"{inside}\0{error.errno if error else state}")
 
 
 def read(file: Found) -> Picture | LeftOut:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import math
 import os
 import shutil
 import sys
@@ -274,10 +275,17 @@ def _cover(picture: NDArray[np.uint8], width: int, height: int) -> NDArray[np.ui
     import numpy as np
 
     scale = max(width / picture.shape[1], height / picture.shape[0])
+    # Of a strip only so much as matters: all of it, enlarged, may be thousands of times what is cut from it.
+    picture = _middle(picture, 4 * math.ceil(width / scale), 4 * math.ceil(height / scale))
     size = (max(width, round(picture.shape[1] * scale)), max(height, round(picture.shape[0] * scale)))
     scaled = cv2.resize(picture, size, interpolation=cv2.INTER_AREA if scale < 1 else cv2.INTER_CUBIC)
-    left, top = (scaled.shape[1] - width) // 2, (scaled.shape[0] - height) // 2
-    return np.asarray(scaled[top : top + height, left : left + width], np.uint8)
+    return _middle(np.asarray(scaled, np.uint8), width, height)
+
+
+def _middle(picture: NDArray[np.uint8], width: int, height: int) -> NDArray[np.uint8]:
+    """Cut the middle of a picture, of at most (height, width)."""
+    left, top = max(0, picture.shape[1] - width) // 2, max(0, picture.shape[0] - height) // 2
+    return picture[top : top + height, left : left + width]
 
 
 def _digest(path: Path) -> str:
