@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from loaders._errors import WrongOutputError
+from loaders._units import Quantity, Share
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,10 +23,10 @@ if TYPE_CHECKING:
 class OrderQuality(msgspec.Struct, frozen=True):
     """How well mixed the delivered order is; see ``order_quality`` for each figure."""
 
-    displacement: float
-    label_run_length: float
-    same_shard_neighbours: float
-    tail_monotony: float | None = None
+    displacement: Quantity
+    label_run_length: Quantity
+    same_shard_neighbours: Share
+    tail_monotony: Share | None = None
 
 
 class Quality(msgspec.Struct, frozen=True):

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from loaders._units import Amount, Count
+
 if TYPE_CHECKING:
     from loaders._trial.record import MemoryTrace
 
@@ -56,14 +58,14 @@ class Growth(msgspec.Struct, frozen=True):
     """
 
     verdict: Verdict
-    slope: float
-    low: float
-    high: float
-    per_epoch: float
-    level: float
-    steps: int
+    slope: Amount
+    low: Amount
+    high: Amount
+    per_epoch: Amount
+    level: Amount
+    steps: Count
     message: str = ""
-    held: float | None = None
+    held: Amount | None = None
 
 
 def growth(trace: MemoryTrace, *, steps_per_epoch: float, memory: int = 0) -> Growth:

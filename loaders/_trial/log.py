@@ -5,15 +5,22 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 
 import msgspec
 from filelock import FileLock, Timeout
 
-from loaders._errors import InputError
+from loaders._errors import InputError, printable
 from loaders._trial.record import SCHEMA, Record
 
 NAME = "trials.jsonl"
+
+LAST_YEAR = 2100
+"""A trial that began later had a clock that was wrong; it would be the newest for ever."""
+
+MOST_WORDS = 200
+"""Characters of why a line cannot be read."""
 
 
 def results_root() -> Path:
@@ -89,32 +96,71 @@ def append(path: Path, record: Record) -> None:
 
 
 def read(path: Path, say: Callable[[str], None] = lambda _: None) -> list[Record]:
-    """Return the records of a log in order; lines that cannot be read are left out, and ``say`` is told."""
-    if not path.exists():
+    """Return the records of a log in order; what cannot be used is left out, and ``say`` is told in one line each.
+
+    Anybody may have written them. Left out are lines that are cut off, that hold anything but a record or a figure that
+    cannot be (see ``loaders._units``), and that repeat a trial of a round.
+    """
+    name = printable(str(path))
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except FileNotFoundError:
         return []
-    records, unreadable, older = [], [], 0
-    for number, line in enumerate(path.read_bytes().splitlines(), 1):
+    except OSError as error:
+        say(f"{name}: left out: {error.strerror or error}")
+        return []
+    records: list[Record] = []
+    unreadable: list[int] = []
+    why, older = "", 0
+    for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
-            record = msgspec.json.decode(line, type=Record)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+            record = _decoded(line)
+        except (ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors, as is text that is no UTF-8
             unreadable.append(number)
+            why = why or printable(str(error))[:MOST_WORDS]
             continue
         if record.schema == SCHEMA:
             records.append(record)
         else:
             older += 1
     if unreadable:
-        say(f"{path}: left out {_lines(unreadable)}, which cannot be read (cut off while writing?)")
+        say(f"{name}: left out {_lines(unreadable)}, which cannot be read (cut off while writing?): {why}")
     if older:
-        say(f"{path}: left out {older} records of another schema")
-    return records
+        say(f"{name}: left out {older} records of another schema")
+    return _once(records, lambda count: say(f"{name}: left out {count} records of trials that it holds already"))
+
+
+def _decoded(line: bytes) -> Record:
+    record = msgspec.json.decode(line, type=Record)
+    started = datetime.fromisoformat(record.started)
+    if started.tzinfo is None or started.year >= LAST_YEAR:
+        raise ValueError(f"`started` is no time with a time zone before {LAST_YEAR}")
+    return record
 
 
 def read_all(root: Path, say: Callable[[str], None] = lambda _: None) -> list[Record]:
-    """Return the records of every machine below ``root``."""
-    return [record for path in sorted(root.glob(f"*/{NAME}")) for record in read(path, say)]
+    """Return the records of every machine below ``root``; see ``read``."""
+    records = [record for path in sorted(root.glob(f"*/{NAME}")) for record in read(path, say)]
+    where = printable(str(root))
+    return _once(records, lambda count: say(f"{where}: left out {count} records that stand in several logs"))
+
+
+def _once(records: Iterable[Record], say: Callable[[int], None]) -> list[Record]:
+    """Return the records without those that repeat a trial of a round: each would count as one more sample."""
+    kept, seen, repeated = [], set(), 0
+    for record in records:
+        trial = (record.environment.machine, record.run, record.question, record.strategy, record.round)
+        key = (*trial, *sorted(record.case.items()))
+        if record.run and key in seen:
+            repeated += 1
+        else:
+            kept.append(record)
+        seen.add(key)
+    if repeated:
+        say(repeated)
+    return kept
 
 
 def _lines(numbers: Iterable[int]) -> str:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 from loaders._contract import OrderQuality
 from loaders._trial.growth import Growth
+from loaders._units import Bytes, Count, Level, Name, Quantity, Seconds, Share, Size
 
 Status = Literal["ok", "failed", "over_budget", "timed_out", "wrong_output", "skipped"]
 
 SCHEMA = 1
 """Raised by hand when a record's meaning changes; older records are then no longer read."""
+
+MOST_POINTS = msgspec.Meta(max_length=10_000)
+"""Of a trace or a walk; the suite writes 400 and 1000."""
+
+MOST_NAMES = msgspec.Meta(max_length=100)
+"""Of packages, or of a case's axes."""
 
 
 class Trial(msgspec.Struct, frozen=True):
@@ -39,10 +46,10 @@ class Trial(msgspec.Struct, frozen=True):
 class BatchTime(msgspec.Struct, frozen=True):
     """Latency of each ``next()``, in seconds."""
 
-    p50: float
-    p95: float
-    p99: float
-    max: float
+    p50: Seconds
+    p95: Seconds
+    p99: Seconds
+    max: Seconds
 
 
 class MemoryTrace(msgspec.Struct, frozen=True):
@@ -52,11 +59,16 @@ class MemoryTrace(msgspec.Struct, frozen=True):
     allocator cannot be asked); the rest of resident memory is Python's own arenas, code and stacks.
     """
 
-    step: list[int]
-    seconds: list[float]
-    resident: list[int]
-    in_use: list[int] | None
-    held: list[int] | None = None
+    step: Annotated[list[Count], MOST_POINTS]
+    seconds: list[Seconds]
+    resident: list[Bytes]
+    in_use: list[Bytes] | None
+    held: list[Bytes] | None = None
+
+    def __post_init__(self) -> None:
+        lists = (self.step, self.seconds, self.resident, self.in_use, self.held)
+        if len({len(each) for each in lists if each is not None}) > 1:
+            raise ValueError("the lists of a memory trace differ in length")
 
 
 class Disturbance(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -76,10 +88,10 @@ class Disturbance(msgspec.Struct, frozen=True, omit_defaults=True):
         How often the processors slowed down for their heat; ``None`` where the system does not tell.
     """
 
-    others: float
-    stolen: float | None = None
-    swapped: int | None = None
-    throttled: int | None = None
+    others: Share
+    stolen: Share | None = None
+    swapped: Size | None = None
+    throttled: Count | None = None
 
 
 class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -144,36 +156,40 @@ class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
         What else the machine did meanwhile.
     """
 
-    epoch_time: float | None = None
-    later_epoch_time: float | None = None
-    first_batch_time: float | None = None
-    sample_time: float | None = None
-    throughput: float | None = None
+    epoch_time: Seconds | None = None
+    later_epoch_time: Seconds | None = None
+    first_batch_time: Seconds | None = None
+    sample_time: Seconds | None = None
+    throughput: Quantity | None = None
     batch_time: BatchTime | None = None
-    cpu_time: float | None = None
-    peak_memory: int | None = None
-    peak_memory_tree: int | None = None
-    memory_floor: int | None = None
-    retained_memory: int | None = None
-    code_memory: int | None = None
-    convert_time: float | None = None
-    convert_memory: int | None = None
-    disk_bytes: int | None = None
-    bodies_in_flight: int | None = None
-    waiting: int | None = None
-    waiting_bytes: int | None = None
-    lost: int | None = None
-    allocator_held: int | None = None
+    cpu_time: Seconds | None = None
+    peak_memory: Size | None = None
+    peak_memory_tree: Size | None = None
+    memory_floor: Size | None = None
+    retained_memory: Bytes | None = None
+    code_memory: Bytes | None = None
+    convert_time: Seconds | None = None
+    convert_memory: Size | None = None
+    disk_bytes: Size | None = None
+    bodies_in_flight: Count | None = None
+    waiting: Count | None = None
+    waiting_bytes: Size | None = None
+    lost: Count | None = None
+    allocator_held: Bytes | None = None
     memory_trace: MemoryTrace | None = None
     memory_growth: Growth | None = None
-    samples: int | None = None
-    batches: int | None = None
-    psnr: float | None = None
-    max_difference: float | None = None
+    samples: Count | None = None
+    batches: Count | None = None
+    psnr: Level | None = None
+    max_difference: Level | None = None
     order_quality: OrderQuality | None = None
-    steps: list[int] | None = None
-    walk: list[int] | None = None
+    steps: Annotated[list[Count], MOST_POINTS] | None = None
+    walk: Annotated[list[Count], MOST_POINTS] | None = None
     disturbance: Disturbance | None = None
+
+    def __post_init__(self) -> None:
+        if self.steps and self.walk and len(self.steps) != len(self.walk):
+            raise ValueError("`steps` and `walk` differ in length")
 
 
 class Environment(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -190,26 +206,26 @@ class Environment(msgspec.Struct, frozen=True, omit_defaults=True):
     is in use of it, in bytes; ``virtual`` says whether this is a virtual machine.
     """
 
-    machine: str = ""
-    cpu: str = ""
-    cores: int = 0
-    memory: int = 0
-    system: str = ""
-    kernel: str = ""
-    allocator: str = ""
-    python: str = ""
-    packages: dict[str, str] = {}
+    machine: Name = ""
+    cpu: Name = ""
+    cores: Count = 0
+    memory: Size = 0
+    system: Name = ""
+    kernel: Name = ""
+    allocator: Name = ""
+    python: Name = ""
+    packages: Annotated[dict[Name, Name], MOST_NAMES] = {}
     variables: dict[str, str] = {}
     threads: dict[str, int] = {}
-    load: float | None = None
-    memory_method: str = ""
-    page_cache: float | None = None
-    commit: str = ""
-    governor: str = ""
-    frequency: int | None = None
-    frequency_limit: int | None = None
-    huge_pages: str = ""
-    swap: int | None = None
+    load: Quantity | None = None
+    memory_method: Name = ""
+    page_cache: Share | None = None
+    commit: Name = ""
+    governor: Name = ""
+    frequency: Count | None = None
+    frequency_limit: Count | None = None
+    huge_pages: Name = ""
+    swap: Size | None = None
     virtual: bool | None = None
 
 
@@ -220,22 +236,22 @@ class Record(msgspec.Struct, frozen=True):
     round; ``data`` says which bytes it read, by origin and digest; ``message`` says in words what went wrong.
     """
 
-    question: str
-    strategy: str
+    question: Name
+    strategy: Name
     status: Status
     message: str
     metrics: Metrics
     environment: Environment
-    case: dict[str, str]
-    size: str
-    data: str
+    case: Annotated[dict[Name, Name], MOST_NAMES]
+    size: Name
+    data: Name
     seed: int
-    started: str
-    seconds: float
-    epochs: int = 1
-    run: str = ""
-    round: int = 0
-    planned: int = 0
+    started: Name
+    seconds: Seconds
+    epochs: Annotated[int, msgspec.Meta(ge=1, le=10**9)] = 1
+    run: Name = ""
+    round: Count = 0
+    planned: Count = 0
     schema: int = SCHEMA
 
 

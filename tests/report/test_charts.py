@@ -182,8 +182,9 @@ def test_a_trace_is_thinned_and_may_be_empty() -> None:
     rows = comparison(reads()).rows
     trace = rows[0].trace
     assert trace
-    long = msgspec.structs.replace(trace, step=[*range(1000)], resident=[MIB] * 1000, in_use=None, held=None)
-    empty = msgspec.structs.replace(trace, step=[], resident=[], in_use=[], held=[])
+    many = {"step": [*range(1000)], "seconds": [0.0] * 1000, "resident": [MIB] * 1000}
+    long = msgspec.structs.replace(trace, **many, in_use=None, held=None)
+    empty = msgspec.structs.replace(trace, step=[], seconds=[], resident=[], in_use=[], held=[])
     chart = charts.steps_chart([msgspec.structs.replace(rows[0], trace=each) for each in (long, empty)])
     line = max(re.findall(r' d="([^"]*)"', chart.picture), key=len)
     assert 30 <= line.count("L") < charts.LINE_POINTS

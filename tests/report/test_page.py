@@ -91,7 +91,7 @@ def test_the_page_is_self_contained_and_runs_its_own_script_only(tmp_path: Path)
 
 
 def test_names_full_of_markup_show_as_text(tmp_path: Path) -> None:
-    evil = [record(EVIL, 0, time=1.0, run="a"), record("numpy_to_list", 0, status="failed", message=EVIL, run="a")]
+    evil = [record(EVIL, 0, time=1.0, run="a"), record("numpy_to_list", 1, status="failed", message=EVIL, run="a")]
     write_log(tmp_path, [*run_of("a", rounds=1), *evil], machine=EVIL)
     parsed = Parsed(page.render(sets.collect(tmp_path)))
     scripts = [attributes for tag, attributes in parsed.elements if tag == "script"]

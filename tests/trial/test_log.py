@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import json
+import math
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -27,7 +30,6 @@ RECORD = Record(
     seed=1,
     started="2026-01-02T03:04:05+00:00",
     seconds=1.5,
-    run="r",
 )
 
 
@@ -111,3 +113,131 @@ def test_writers_at_the_same_time_do_not_mix_their_lines(tmp_path: Path) -> None
     writers = [subprocess.Popen([sys.executable, "-c", code, str(path)], cwd=ROOT) for _ in range(3)]
     assert [writer.wait() for writer in writers] == [0, 0, 0]
     assert log.read(path) == [RECORD] * 150
+
+
+def _with(path: str, value: Any) -> bytes:
+    """Return the record as a line, with a value put in at a place such as ``metrics.epoch_time``."""
+    document = json.loads(msgspec.json.encode(RECORD))
+    *parents, last = path.split(".")
+    inner = document
+    for name in parents:
+        inner = inner.setdefault(name, {})
+    inner[last] = value
+    return json.dumps(document).encode()
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("metrics.epoch_time", math.nan),
+        ("metrics.epoch_time", math.inf),
+        ("metrics.epoch_time", -1.0),
+        ("metrics.epoch_time", 1e300),
+        ("metrics.epoch_time", "0.25"),
+        ("metrics.epoch_time", True),
+        ("metrics.peak_memory", -1),
+        ("metrics.peak_memory", 10**30),
+        ("metrics.peak_memory", 1.5),
+        ("metrics.samples", -3),
+        ("metrics.psnr", 1e9),
+        ("metrics.disturbance", {"others": 2.0}),
+        ("metrics.memory_trace.step", [1, 2]),
+        ("metrics.memory_trace.in_use", []),
+        ("metrics.memory_trace.step", list(range(20_000))),
+        ("metrics", {"steps": [1, 2], "walk": [3]}),
+        ("environment.page_cache", 1.1),
+        ("environment.machine", "x" * 100_000),
+        ("environment.packages", {str(number): "1" for number in range(1000)}),
+        ("strategy", "x" * 100_000),
+        ("strategy", "\ud800"),
+        ("status", "splendid"),
+        ("started", "yesterday"),
+        ("started", "2026-01-02T03:04:05"),
+        ("started", "9999-01-02T03:04:05+00:00"),
+        ("started", ""),
+        ("round", -1),
+        ("epochs", 0),
+        ("case", {"images": 500}),
+        ("case", None),
+    ],
+)
+def test_what_cannot_be_is_left_out_with_its_line_and_the_reason(tmp_path: Path, path: str, value: Any) -> None:
+    file = tmp_path / "trials.jsonl"
+    file.write_bytes(_with(path, value) + b"\n")
+    log.append(file, RECORD)
+    said: list[str] = []
+    assert log.read(file, said.append) == [RECORD]
+    (words,) = said
+    assert words.startswith(f"{file}: left out line 1, which cannot be read")
+    assert len(words) < 500
+    assert words.isprintable()
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(
+    line=st.binary(max_size=60)
+    | st.builds(lambda value: json.dumps(value).encode(), JSON)
+    | st.builds(
+        _with,
+        st.sampled_from(
+            ["metrics", "environment", "metrics.memory_trace", "case", "metrics.steps", "started", "round"]
+        ),
+        JSON,
+    )
+)
+def test_whatever_a_line_holds_costs_itself_only(tmp_path_factory: pytest.TempPathFactory, line: bytes) -> None:
+    path = tmp_path_factory.mktemp("log") / "trials.jsonl"
+    path.write_bytes(line + b"\n")
+    log.append(path, RECORD)
+    said: list[str] = []
+    assert log.read(path, said.append)[-1] == RECORD
+    assert all(each.isprintable() for each in said)
+
+
+@pytest.mark.parametrize("line", [b'{"x":' + b"[" * 100_000, b"[" * 100_000, b'{"a":' * 100_000])
+def test_a_line_nested_without_end_is_left_out(tmp_path: Path, line: bytes) -> None:
+    path = tmp_path / "trials.jsonl"
+    path.write_bytes(line + b"\n")
+    log.append(path, RECORD)
+    assert log.read(path) == [RECORD]
+
+
+def test_a_trial_that_stands_there_twice_is_one_sample(tmp_path: Path) -> None:
+    first = msgspec.structs.replace(RECORD, run="r")
+    again = msgspec.structs.replace(first, message="again")
+    elsewhere = msgspec.structs.replace(first, environment=Environment(machine="another"))
+    by_hand = [RECORD, RECORD]
+    for path in (tmp_path / "a" / log.NAME, tmp_path / "b" / log.NAME):  # the second directory is a copy of the first
+        for record in (first, again, msgspec.structs.replace(first, round=1), elsewhere):
+            log.append(path, record)
+    for record in by_hand:
+        log.append(path, record)
+    said: list[str] = []
+    read = log.read_all(tmp_path, said.append)
+    assert read == [first, msgspec.structs.replace(first, round=1), elsewhere, *by_hand]
+    assert [words.partition(": ")[2] for words in said] == [
+        "left out 1 records of trials that it holds already",
+        "left out 1 records of trials that it holds already",
+        "left out 3 records that stand in several logs",
+    ]
+
+
+def test_a_log_that_cannot_be_opened_is_said_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "two\nlines" / log.NAME
+    path.mkdir(parents=True)
+    said: list[str] = []
+    assert log.read_all(tmp_path, said.append) == []
+    assert said == [f"{tmp_path}/two\\nlines/{log.NAME}: left out: Is a directory"]
+
+
+def test_the_published_log_is_read_whole() -> None:
+    said: list[str] = []
+    path = ROOT / "results" / "reference" / log.NAME
+    assert len(log.read(path, said.append)) == len(path.read_bytes().splitlines())
+    assert said == []

@@ -1,0 +1,35 @@
+"""What a figure or a name can be. Whoever reads a record is told of anything else; see ``loaders._trial.log``.
+
+msgspec holds a value against these when it reads JSON, not when a program makes one. NaN and infinity are no JSON.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+Seconds = Annotated[float, Meta(ge=0, le=10**9)]
+"""At most 30 years."""
+
+Quantity = Annotated[float, Meta(ge=0, le=10**15)]
+"""Samples a second, the load, a mean length."""
+
+Bytes = Annotated[int, Meta(ge=-(2**60), le=2**60)]
+"""Above or below a baseline; at most 1 EiB, which no machine has."""
+
+Size = Annotated[int, Meta(ge=0, le=2**60)]
+"""Bytes, none below zero."""
+
+Amount = Annotated[float, Meta(ge=-(2**60), le=2**60)]
+"""Bytes that were computed."""
+
+Count = Annotated[int, Meta(ge=0, le=10**12)]
+
+Share = Annotated[float, Meta(ge=0, le=1)]
+
+Level = Annotated[float, Meta(ge=-1000, le=1000)]
+"""In dB or grey levels."""
+
+Name = Annotated[str, Meta(max_length=500)]
+"""What stands in a heading or a cell. A file's name has at most 255 bytes."""
