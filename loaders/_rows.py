@@ -12,7 +12,7 @@ import msgspec
 from loaders import _registry
 from loaders._calibration import Calibration, Resolution
 from loaders._contract import OrderQuality
-from loaders._stats import Estimate, estimate, paired_ratio
+from loaders._stats import SHORTEST, Estimate, estimate, paired_ratio
 from loaders._trial.record import Environment, MemoryTrace, Record
 
 T = TypeVar("T")
@@ -23,6 +23,9 @@ shows, if that is worse."""
 
 TRACE_POINTS = 100
 """Of a drawn trace."""
+
+MOST_WORDS = 1000
+"""Characters of what a trial said. More is cut in the middle: the beginning says what, the end where."""
 
 BUSY = 0.1
 """A share of the machine's processor time. What others take of it may be all that strategies differ by, and 10 % is the
@@ -306,7 +309,7 @@ def _scaling(records: Sequence[Record], question: _registry.Question) -> list[Sc
     sizes: dict[str, dict[int, dict[int, float]]] = {}
     for record in records:
         elsewhere = {axis: value for axis, value in record.case.items() if axis != question.size_axis}
-        default = {axis: question.default_case[axis] for axis in elsewhere}
+        default = {axis: question.default_case.get(axis) for axis in elsewhere}
         metrics = record.metrics
         if record.status == "ok" and elsewhere == default and metrics.samples and metrics.peak_memory is not None:
             peak = _value(record, "peak_memory") or 0.0
@@ -314,9 +317,9 @@ def _scaling(records: Sequence[Record], question: _registry.Question) -> list[Sc
     found = []
     for strategy, rounds in sizes.items():
         whole = [peaks for peaks in rounds.values() if len(peaks) > 1]
-        if not whole:
+        amounts = sorted(set.intersection(*(set(peaks) for peaks in whole))) if whole else []
+        if len(amounts) < 2:
             continue
-        amounts = sorted(set.intersection(*(set(peaks) for peaks in whole)))
         found.append(
             Scaling(
                 strategy,
@@ -417,15 +420,19 @@ def _row(
 
 def _status(records: Sequence[Record]) -> str:
     """Put the trials' ends into words: ``ok``, or what went wrong, how often, and why."""
-    ends = _distinct((record.status, record.message) for record in records if record.status != "ok" or record.message)
+    ends = Counter((each.status, each.message) for each in records if each.status != "ok" or each.message)
     if not ends:
         return "ok"
     words = []
-    for status, message in ends:
-        count = sum((record.status, record.message) == (status, message) for record in records)
+    for (status, message), count in ends.items():
         times = f" in {count} of {len(records)}" if count < len(records) else ""
-        words.append(f"{status.replace('_', ' ')}{times}: {message}" if message else f"{status}{times}")
-    return "; ".join(words)
+        words.append(": ".join(filter(None, [f"{status.replace('_', ' ')}{times}", _shortened(message)])))
+    return _shortened("; ".join(words))
+
+
+def _shortened(text: str) -> str:
+    half = MOST_WORDS // 2
+    return text if len(text) <= MOST_WORDS else f"{text[:half]} […] {text[-half:]}"
 
 
 def _commits(records: Iterable[Record]) -> str:
@@ -445,7 +452,7 @@ def _estimate(records: Sequence[Record], metric: str, *, positive: bool = False)
     values = [_value(record, metric) for record in records]
     present = [float(value) for value in values if value is not None]
     if positive:  # a duration too short for its clock says nothing
-        present = [value for value in present if value > 0]
+        present = [value for value in present if value >= SHORTEST]
     return estimate(present, "ratio" if positive else "linear") if present else None
 
 

@@ -14,6 +14,9 @@ import msgspec
 
 CONFIDENCE = 0.95
 
+SHORTEST = 1e-12
+"""In seconds, or samples a second: less is no measurement, and the interval of its logarithm knows no bounds."""
+
 Scale = Literal["ratio", "linear"]
 
 
@@ -71,7 +74,7 @@ def paired_ratio(values: Mapping[int, float], reference: Mapping[int, float]) ->
     Parameters
     ----------
     values, reference
-        Samples by round. Rounds that only one of them has are left out, as are values that are not positive.
+        Samples by round. Rounds that only one of them has are left out, as are values below ``SHORTEST``.
 
     Returns
     -------
@@ -80,7 +83,7 @@ def paired_ratio(values: Mapping[int, float], reference: Mapping[int, float]) ->
     ratios = [
         values[index] / reference[index]
         for index in sorted(values.keys() & reference.keys())
-        if values[index] > 0 and reference[index] > 0
+        if values[index] >= SHORTEST and reference[index] >= SHORTEST
     ]
     return estimate(ratios, "ratio") if ratios else None
 

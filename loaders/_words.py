@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from loaders._calibration import INSTRUMENTS, Reading, Unit
 from loaders._contract import OrderQuality
+from loaders._errors import printable
 from loaders._rows import BUSY, Disturbed
 from loaders._stats import Estimate
 from loaders._trial.growth import Growth
@@ -156,7 +157,7 @@ def level(growth: str | None, level: Estimate | None, held: Estimate | None) -> 
 
 def one_line(text: str) -> str:
     """Return a text on one line, whatever a foreign name holds."""
-    return " ".join(text.split())
+    return printable(" ".join(text.split()))
 
 
 def ordered(order: OrderQuality | None) -> str:

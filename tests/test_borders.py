@@ -90,3 +90,14 @@ def test_every_variable_stands_in_the_readmes_table_and_the_reverse() -> None:
     }
     table = re.findall(r"^\| `(LOADERS_[A-Z_]+)` \|", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE)
     assert sorted(used) == sorted(table)
+
+
+def test_loading_anybodys_results_executes_nothing() -> None:
+    """No pickle, no ``eval``: not in the suite, and not in what reads results beside it."""
+    for path in [*LOADERS, *BENCHMARKS, *(ROOT / ".ci").glob("*.py")]:
+        assert not {"pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib"} & set(_imports(path)), path
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call):
+                assert ast.unparse(node.func) not in {"eval", "exec", "compile", "__import__"}, path
+                unsafe = {each.arg: ast.unparse(each.value) for each in node.keywords}
+                assert unsafe.get("allow_pickle", "False") == "False", path

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -122,16 +122,23 @@ def _selftest(root: Path, machine: str, say: Callable[[str], None]) -> Selftest 
 
 
 def _runs(root: Path, say: Callable[[str], None]) -> list[list[Record]]:
-    """Return the records of each comparison run, oldest run first."""
+    """Return the records of each comparison run, oldest run first.
+
+    Two machines may have begun a run in the same second, under the same name.
+    """
     known = _registry.questions()
-    by_run: defaultdict[str, list[Record]] = defaultdict(list)
+    by_run: defaultdict[tuple[str, ...], list[Record]] = defaultdict(list)
+    unknown: Counter[str] = Counter()
     for record in log.read_all(root, say):
         if not record.run:
             continue  # a single trial, run by hand
-        if record.question not in known:
-            say(f"left out a trial of {record.question!r}, a question that this version does not have")
-            continue
-        by_run[record.run].append(record)
+        if record.question in known:
+            by_run[record.environment.machine, record.run, record.question, record.size, record.data].append(record)
+        else:
+            unknown[record.question] += 1
+    for question, count in unknown.items():
+        trials = "a trial" if count == 1 else f"{count} trials"
+        say(f"left out {trials} of {question!r}, a question that this version does not have")
     return sorted(by_run.values(), key=lambda each: each[0].started)
 
 
