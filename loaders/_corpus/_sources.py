@@ -219,7 +219,9 @@ def read(file: Found) -> Picture | LeftOut:
     except UnidentifiedImageError:
         return LeftOut(name, "not a JPEG or PNG image, whatever its name says")
     except (OSError, SyntaxError, ValueError, MemoryError) as error:  # what Pillow raises for damaged files
-        return LeftOut(name, f"cannot be decoded: {error}")
+        if refused := getattr(error, "strerror", None):  # by the system, whose own words name the folder
+            return LeftOut(name, f"cannot be read: {refused}")
+        return LeftOut(name, printable(f"cannot be decoded: {error}"))
 
 
 @contextmanager
