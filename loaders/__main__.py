@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from loaders import _registry
+from loaders import _durable, _registry
 from loaders._errors import InputError
 
 if TYPE_CHECKING:
@@ -450,12 +450,8 @@ def _print_json(document: object) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.part")
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
+        _durable.write(path, text)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror or error}") from error
 

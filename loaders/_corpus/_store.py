@@ -134,7 +134,7 @@ def _build(root: Path, key: str, size: str, found: list[_sources.Found], progres
     """Write a corpus next to its place, then move it there in one rename."""
     with _writing(root):
         root.parent.mkdir(parents=True, exist_ok=True)
-        _remove_abandoned(root.parent)
+        remove_abandoned(root.parent)
         temporary = Path(tempfile.mkdtemp(prefix=f"{BUILDING}{os.getpid()}-", dir=root.parent))
         try:
             pictures: Iterable[_sources.Picture | LeftOut]
@@ -330,7 +330,7 @@ class _writing:  # noqa: N801 - used as `with _writing(root):`
             ) from error
 
 
-def _remove_abandoned(cache: Path) -> None:
+def remove_abandoned(cache: Path) -> None:
     """Remove what builders that were killed have left behind."""
     import psutil
 

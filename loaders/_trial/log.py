@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from pathlib import Path
 import msgspec
 from filelock import FileLock, Timeout
 
+from loaders import _durable
 from loaders._errors import InputError, printable
 from loaders._trial.record import SCHEMA, Record
 
@@ -21,6 +23,9 @@ LAST_YEAR = 2100
 
 MOST_WORDS = 200
 """Characters of why a line cannot be read."""
+
+RESERVE, RESERVED = ".reserve", 2**20
+"""A file beside the log and its bytes, given up when the disk is full, so that the trial under way is kept too."""
 
 
 def results_root() -> Path:
@@ -48,9 +53,9 @@ def exclusive(machine: str) -> Iterator[None]:
         While another comparison holds them: two at once would spoil each other's figures.
     """
     path = log_path(machine).with_name(".running")
+    lock, reserve = FileLock(path), path.with_name(RESERVE)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(path)
         lock.acquire(blocking=False)
     except Timeout:
         raise InputError(
@@ -60,8 +65,13 @@ def exclusive(machine: str) -> Iterator[None]:
     except OSError as error:
         raise InputError(f"cannot write into {path.parent}: {error.strerror or error}") from error
     try:
+        try:
+            reserve.write_bytes(bytes(RESERVED))
+        except OSError as error:
+            raise InputError(_full(path, error, "nothing was run")) from error
         yield
     finally:
+        reserve.unlink(missing_ok=True)
         lock.release()
 
 
@@ -71,28 +81,52 @@ def append(path: Path, record: Record) -> None:
     Raises
     ------
     InputError
-        Where the file cannot be written; everything that it held stays as it was.
+        Where the file cannot be written; everything that it held stays as it was. Where the disk is full and there is
+        a reserve, that is given up and the record is kept; it is the last that can be.
     """
     line = msgspec.json.encode(record) + b"\n"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
-        try:
-            end = os.lseek(handle, 0, os.SEEK_END)
-            if end:
-                os.lseek(handle, end - 1, os.SEEK_SET)
-                if os.read(handle, 1) != b"\n":
-                    line = b"\n" + line
-            while line:  # one call, unless the system takes a part only
-                line = line[os.write(handle, line) :]
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        _append(path, line)
     except OSError as error:
-        raise InputError(
-            f"cannot append to {path}: {error.strerror or error}; "
-            f"free space there, or name another directory in LOADERS_RESULTS; earlier trials are kept"
-        ) from error
+        kept = "earlier trials are kept"
+        with contextlib.suppress(OSError):
+            path.with_name(RESERVE).unlink()
+            _append(path, line)
+            kept = "this trial and the earlier ones are kept"
+        raise InputError(_full(path, error, kept)) from error
+
+
+def _full(path: Path, error: OSError, kept: str) -> str:
+    return (
+        f"cannot append to {path}: {error.strerror or error}; "
+        f"free space there, or name another directory in LOADERS_RESULTS; {kept}"
+    )
+
+
+def _append(path: Path, line: bytes) -> None:
+    """Append a line and see it on the disk, or leave the file as it was."""
+    is_new = not path.exists()
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+    try:
+        end = os.lseek(handle, 0, os.SEEK_END)
+        if end:
+            os.lseek(handle, end - 1, os.SEEK_SET)
+            if os.read(handle, 1) != b"\n":
+                line = b"\n" + line
+        written = 0
+        try:
+            while written < len(line):  # one call, unless the system takes a part only
+                written += os.write(handle, line[written:])
+            os.fsync(handle)
+        except OSError:
+            if written and os.fstat(handle).st_size == end + written:  # else another process has written behind it
+                os.ftruncate(handle, end)
+            raise
+    finally:
+        os.close(handle)
+    if is_new:
+        _durable.sync(path.parent)
 
 
 def read(path: Path, say: Callable[[str], None] = lambda _: None) -> list[Record]:
