@@ -8,6 +8,8 @@
 ``growth``     a memory trace to a verdict: leak, plateau, or the allocator; pure arithmetic
 ``pagecache``  how much of a file is in memory already
 ``child``      what happens inside the fresh process
+``keeper``     between parent and trial: whichever ends, nothing of the trial is left
+``group``      the kernel's own limits on memory and processes, where it has them to give
 ``watch``      the parent's side: start, deadline, memory limit, no orphans, the record
 ``log``        one JSON line for each finished trial, appended the moment it exists
 ``machine``    what a figure must never be quoted without

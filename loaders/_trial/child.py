@@ -1,19 +1,17 @@
 """What happens inside the fresh process: imports, baseline, one measured epoch, the check, the report.
 
-Started by ``watch`` as ``python -m loaders._trial.child REPORT`` with the trial on standard input. The report
+Started by ``keeper`` as ``python -m loaders._trial.child REPORT`` would, with the trial on standard input. The report
 is a file of JSON lines, so that what a strategy prints cannot spoil it.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import gc
 import importlib
 import os
 import random
 import re
-import signal
 import statistics
 import subprocess
 import sys
@@ -30,7 +28,7 @@ from loaders._corpus import Corpus, damage, load_corpus
 from loaders._errors import InputError, WrongOutputError
 from loaders._trial import machine, memory, pagecache, timing
 from loaders._trial.drain import Tracer, cpu_time, drain
-from loaders._trial.record import Converted, Measured, MemoryTrace, Metrics, Outcome, Progress, Trial
+from loaders._trial.record import Converted, Measured, MemoryTrace, Metrics, Outcome, Progress, Trial, shortened
 
 WALK_POINTS = 1000
 """Of a drawn order; more would be dots on dots."""
@@ -42,11 +40,12 @@ class ConversionError(Exception):
 
 def main() -> None:
     """Run the trial on standard input and write its report."""
-    _die_with_parent()
-    report = Path(sys.argv[1]).absolute()
+    report, process = Path(sys.argv[1]).absolute(), os.getpid()
     trial = msgspec.json.decode(sys.stdin.buffer.read(), type=Trial)
 
     def tell(value: Progress | Measured | Outcome) -> None:
+        if os.getpid() != process:  # a fork of the strategy's that has come back from it
+            os._exit(1)
         with report.open("ab") as file:
             file.write(msgspec.json.encode(value) + b"\n")
 
@@ -58,13 +57,14 @@ def main() -> None:
         outcome = Outcome("wrong_output", str(error))
     except MemoryError as error:
         outcome = Outcome("failed", f"MemoryError: {error}")
-    except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - the strategy's failure is the result
+    except BaseException as error:  # noqa: BLE001 - the strategy's failure is the result
         outcome = Outcome("failed", in_words(error))
     if outcome.status in ("failed", "wrong_output"):
         outcome = msgspec.structs.replace(outcome, message="; ".join([outcome.message, *_damage(trial)]))
-    tell(outcome)
-    sys.stdout.flush()
-    sys.stderr.flush()
+    tell(msgspec.structs.replace(outcome, message=shortened(outcome.message)))
+    with contextlib.suppress(ValueError, OSError):  # a strategy may have closed them
+        sys.stdout.flush()
+        sys.stderr.flush()
     os._exit(0)  # the report is complete; a strategy's threads or exit handlers are not waited for
 
 
@@ -304,17 +304,6 @@ def _raised_in_body(message: str) -> str:
     raised = re.search(r"\b([A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Warning|Iteration)): ?([^\n]*)", message)
     what = f"{raised[1]}: {raised[2]}".rstrip(": ") if raised else "an exception"
     return f"{what} ({Path(path).name}, line {line}, in {function}), raised in a body that TensorFlow called"
-
-
-def _die_with_parent() -> None:
-    """Ask Linux to end this process when the parent is killed, and to hand it the orphans of its children.
-
-    So whatever a strategy starts stays in the process tree, which the parent watches and ends.
-    """
-    if sys.platform == "linux":
-        pr_set_pdeathsig, pr_set_child_subreaper = 1, 36
-        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
-        ctypes.CDLL(None).prctl(pr_set_child_subreaper, 1)
 
 
 if __name__ == "__main__":

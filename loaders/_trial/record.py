@@ -21,6 +21,15 @@ MOST_POINTS = msgspec.Meta(max_length=10_000)
 MOST_NAMES = msgspec.Meta(max_length=100)
 """Of packages, or of a case's axes."""
 
+SAID = 2000
+"""Characters of a message; an exception may carry a whole array."""
+
+
+def shortened(message: str) -> str:
+    """Return a message without its middle where it is too long, and without what UTF-8 has no bytes for."""
+    message = message.encode(errors="backslashreplace").decode()
+    return message if len(message) <= SAID else f"{message[: SAID // 2]} […] {message[-SAID // 2 :]}"
+
 
 class Trial(msgspec.Struct, frozen=True):
     """What to run: one strategy, on one corpus, once.
@@ -233,7 +242,8 @@ class Record(msgspec.Struct, frozen=True):
     """One finished trial, and how it finished.
 
     ``run`` names the comparison that it belongs to, ``round`` its place in it and ``planned`` the number of trials in a
-    round; ``data`` says which bytes it read, by origin and digest; ``message`` says in words what went wrong.
+    round; ``data`` says which bytes it read, by origin and digest; ``message`` says in words what went wrong;
+    ``limited_by`` is what held it to its limits: a ``cgroup`` of the kernel's, else the watched ``process tree``.
     """
 
     question: Name
@@ -252,6 +262,7 @@ class Record(msgspec.Struct, frozen=True):
     run: Name = ""
     round: Count = 0
     planned: Count = 0
+    limited_by: Name = ""
     schema: int = SCHEMA
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,9 +19,11 @@ import msgspec
 import psutil
 
 from loaders._corpus import Corpus
-from loaders._trial import machine, memory
+from loaders._errors import InputError
+from loaders._trial import group as groups
+from loaders._trial import keeper, machine, memory
 from loaders._trial.growth import growth
-from loaders._trial.record import Environment, Measured, Outcome, Progress, Record, Trial
+from loaders._trial.record import Environment, Measured, Outcome, Progress, Record, Trial, shortened
 
 WATCH_INTERVAL = 0.02
 """Seconds between two looks at a trial's memory. One look at one process takes about 20 microseconds."""
@@ -27,16 +31,32 @@ WATCH_INTERVAL = 0.02
 TREE_INTERVAL = 0.25
 """Seconds between two looks for new child processes, which takes some milliseconds."""
 
+PROCESSES = 1000
+"""A trial with more of them is ended: a loader has a worker or two for each core."""
+
+TASKS = 32 * PROCESSES
+"""What a control group may hold: threads are counted there too, and TensorFlow starts some for each core."""
+
+PRINTED = 2**24
+"""Bytes of what a trial prints; beyond that it is forgotten, so that no trial fills the disk with it."""
+
+ROOM = 2**16
+"""Bytes on the disk that a trial works on; with less, what it had to say may not have found room."""
+
+GRACE = 20.0
+"""Seconds in which the kernel and the keeper end a trial's processes, which takes milliseconds."""
+
 
 @dataclass
 class _Seen:
-    """What the parent saw of the process tree, in bytes."""
+    """What the parent saw of the process tree, in bytes, and what held it to its limits."""
 
     peak: int = 0
     tree: int = 0
     measuring: bool = False
     workers: set[int] = field(default_factory=set)
     measured: bool = False
+    limited_by: str = ""
 
 
 def run_trial(trial: Trial, corpus: Corpus, *, run: str = "", round: int = 0, planned: int = 0) -> Record:  # noqa: A002
@@ -49,11 +69,15 @@ def run_trial(trial: Trial, corpus: Corpus, *, run: str = "", round: int = 0, pl
     outcome, seen = Outcome("skipped", trial.skip), _Seen()
     progress: Progress | None = None
     if not trial.skip:
-        with tempfile.TemporaryDirectory(prefix="loaders-trial-", ignore_cleanup_errors=True) as scratch:
-            report, errors = Path(scratch, "report.jsonl"), Path(scratch, "stderr")
-            ended, seen, code = _watch(trial, Path(scratch), report, errors)
+        with _scratch() as scratch:
+            report, errors = scratch / "report.jsonl", scratch / "stderr"
+            with groups.created(trial.memory_limit, TASKS) as group:
+                ended, seen, code = _watch(trial, scratch, report, errors, group)
             progress, said = _read(report)
-            outcome = said or ended or Outcome("failed", _crash(code, _tail(errors)))
+            full = shutil.disk_usage(scratch).free < ROOM
+            outcome = (
+                said or ended or Outcome("failed", _crash(code, _tail(errors)) + "; no room is left in TMPDIR" * full)
+            )
     baseline = progress.baseline if progress else 0
     metrics = outcome.metrics
     tree = max(0, seen.tree - progress.baseline_pss) if progress else 0
@@ -70,7 +94,7 @@ def run_trial(trial: Trial, corpus: Corpus, *, run: str = "", round: int = 0, pl
         question=trial.question,
         strategy=trial.strategy,
         status=outcome.status,
-        message=outcome.message,
+        message=shortened(outcome.message),
         metrics=metrics,
         environment=msgspec.structs.replace(environment, machine=machine.machine_name(), commit=machine.commit()),
         case=trial.case,
@@ -83,7 +107,22 @@ def run_trial(trial: Trial, corpus: Corpus, *, run: str = "", round: int = 0, pl
         run=run,
         round=round,
         planned=planned,
+        limited_by=seen.limited_by,
     )
+
+
+@contextlib.contextmanager
+def _scratch() -> Iterator[Path]:
+    """Make a directory for one trial; what cannot be removed afterwards is left to the system."""
+    try:
+        directory = tempfile.TemporaryDirectory(prefix="loaders-trial-", ignore_cleanup_errors=True)
+    except OSError as error:
+        raise InputError(
+            f"cannot make a directory for the trial: {error.strerror or error}; "
+            f"free space there, or name another directory in TMPDIR"
+        ) from error
+    with directory as path:
+        yield Path(path)
 
 
 def round_to_ms(seconds: float) -> float:
@@ -91,7 +130,9 @@ def round_to_ms(seconds: float) -> float:
     return float(f"{seconds:.3f}")
 
 
-def _watch(trial: Trial, scratch: Path, report: Path, errors: Path) -> tuple[Outcome | None, _Seen, int]:
+def _watch(
+    trial: Trial, scratch: Path, report: Path, errors: Path, group: Path | None
+) -> tuple[Outcome | None, _Seen, int]:
     """Start the process and look after it until it has ended."""
     seen = _Seen()
     variables = {**os.environ, **machine.PINNED, "PYTHONHASHSEED": "0", "TF_CPP_MIN_LOG_LEVEL": "2", **trial.variables}
@@ -99,9 +140,9 @@ def _watch(trial: Trial, scratch: Path, report: Path, errors: Path) -> tuple[Out
     root = str(Path(__file__).parents[2])
     variables["TMPDIR"] = str(scratch)  # TensorFlow's autograph leaves files there when the process is ended
     variables["PYTHONPATH"] = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
-    with errors.open("wb") as stderr:
+    with errors.open("ab") as stderr:
         process = subprocess.Popen(
-            [sys.executable, "-m", "loaders._trial.child", str(report)],
+            [sys.executable, keeper.__file__, str(os.getpid()), str(report), str(group or "")],
             stdin=subprocess.PIPE,
             stdout=stderr,
             stderr=stderr,
@@ -114,19 +155,27 @@ def _watch(trial: Trial, scratch: Path, report: Path, errors: Path) -> tuple[Out
         assert process.stdin is not None  # noqa: S101 - for the type checker: a pipe was asked for
         with contextlib.suppress(BrokenPipeError), process.stdin:
             process.stdin.write(msgspec.json.encode(trial))
-        ended = _look_after(process, trial, seen, report)
+        ended = _look_after(process, trial, seen, report, errors)
     finally:
         _end_tree(process)
+    seen.limited_by = "cgroup" if group and groups.held(group) else "process tree"
+    if group and not ended and groups.out_of_memory(group):
+        ended = Outcome(
+            "over_budget", f"held more than the {_mib(trial.memory_limit or 0)} allowed; ended by the kernel"
+        )
     return ended, seen, process.returncode
 
 
-def _look_after(process: subprocess.Popen[bytes], trial: Trial, seen: _Seen, report: Path) -> Outcome | None:
+def _look_after(
+    process: subprocess.Popen[bytes], trial: Trial, seen: _Seen, report: Path, errors: Path
+) -> Outcome | None:
     """Return how the process had to be ended, or ``None`` when it ended by itself.
 
     Memory is watched until the process says that it has measured; the check afterwards holds the suite's own data.
     """
     deadline = time.monotonic() + trial.deadline
-    inspected, children, look_for_children = psutil.Process(process.pid), [], 0.0
+    family: list[psutil.Process] = []
+    look_for_children = 0.0
     while True:
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(WATCH_INTERVAL)
@@ -137,11 +186,11 @@ def _look_after(process: subprocess.Popen[bytes], trial: Trial, seen: _Seen, rep
             seen.peak, seen.tree, seen.measuring, look_for_children = 0, 0, True, 0.0
         seen.measured = said >= 2
         with contextlib.suppress(psutil.Error):
-            if now >= look_for_children:
-                children = inspected.children(recursive=True)
+            if now >= look_for_children or not family:
+                family = _family(process)
                 look_for_children = now + TREE_INTERVAL
-            held = 0 if seen.measured else memory.tree_memory(inspected, children)
-            if children:
+            held = 0 if seen.measured or not family else memory.tree_memory(family[0], family[1:])
+            if family[1:]:
                 seen.tree = max(seen.tree, held)
             else:
                 seen.peak = max(seen.peak, held)
@@ -150,12 +199,24 @@ def _look_after(process: subprocess.Popen[bytes], trial: Trial, seen: _Seen, rep
                     "over_budget",
                     f"held {_mib(held)} with its process tree, {_mib(trial.memory_limit)} allowed; ended",
                 )
+            if len(family) > PROCESSES:
+                return Outcome("over_budget", f"started {len(family)} processes, {PROCESSES} allowed; ended")
         if seen.measuring:
-            seen.workers |= {child.pid for child in children}
+            seen.workers |= {child.pid for child in family[1:]}
+        with contextlib.suppress(OSError):  # a strategy may have removed it
+            if errors.stat().st_size > PRINTED:
+                os.truncate(errors, 0)
         if now > deadline:
             gone = sum(not psutil.pid_exists(pid) for pid in seen.workers)
             died = f"; {gone} of its {len(seen.workers)} worker processes had ended before" if gone else ""
             return Outcome("timed_out", f"not finished after {trial.deadline:g} s{died}; ended")
+
+
+def _family(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
+    """Return the trial's process and then all that it started; nothing while the keeper has not started it."""
+    root = psutil.Process(process.pid)
+    below = root.children(recursive=True)
+    return sorted(below, key=psutil.Process.create_time) if sys.platform == "linux" else [root, *below]
 
 
 def _lines(report: Path) -> int:
@@ -168,6 +229,11 @@ def _lines(report: Path) -> int:
 
 def _end_tree(process: subprocess.Popen[bytes]) -> None:
     """End the process and everything that it started, and wait until it is gone."""
+    if sys.platform == "linux":
+        process.terminate()  # the keeper does the rest
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(GRACE)
+            return
     with contextlib.suppress(psutil.Error):
         for child in psutil.Process(process.pid).children(recursive=True):
             with contextlib.suppress(psutil.Error):
@@ -194,7 +260,9 @@ def _read(report: Path) -> tuple[Progress | None, Outcome | None]:
 
 
 def _tail(file: Path, count: int = 8192) -> str:
-    """Return the last bytes of what the process printed, which may be any amount."""
+    """Return the last bytes of what the process printed, which may be any amount; nothing where it removed that."""
+    if not file.exists():
+        return ""
     with file.open("rb") as stream:
         stream.seek(max(0, file.stat().st_size - count))
         return stream.read().decode(errors="replace")
@@ -202,7 +270,8 @@ def _tail(file: Path, count: int = 8192) -> str:
 
 def _crash(code: int, stderr: str) -> str:
     """Say how a process ended that could not say it itself."""
-    how = f"the interpreter was ended by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+    name = next((each.name for each in signal.Signals if each == -code), f"signal {-code}")
+    how = f"the interpreter was ended by {name}" if code < 0 else f"exit code {code}"
     last = [line for line in stderr.splitlines() if line.strip()][-3:]
     return "; ".join([how, *last])
 

@@ -1,0 +1,64 @@
+"""A control group for one trial, where the kernel has one to give: it holds its limits between two looks of the parent.
+
+Only version 2 (https://docs.kernel.org/admin-guide/cgroup-v2.html), and only beside our own group: a group that has
+processes of its own cannot limit groups below it. On a desktop that is the user's to write; in a container or over SSH
+it mostly is not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path("/sys/fs/cgroup")
+OWN = Path("/proc/self/cgroup")
+
+
+@contextlib.contextmanager
+def created(memory_limit: int | None, tasks: int) -> Iterator[Path | None]:
+    """Make a group that holds so many bytes and tasks (processes and threads), or none where none is to be had."""
+    group = None
+    with contextlib.suppress(OSError):
+        group = _create("max" if memory_limit is None else str(memory_limit), str(tasks))
+    try:
+        yield group
+    finally:
+        if group:
+            with contextlib.suppress(OSError):
+                group.rmdir()
+
+
+def _create(memory_limit: str, tasks: str) -> Path | None:
+    own = next((line[3:] for line in OWN.read_text().splitlines() if line.startswith("0::")), None)
+    if own is None or not (ROOT / "cgroup.controllers").exists():
+        return None
+    place = ROOT / own.strip("/")
+    group = (place if place == ROOT else place.parent) / f"loaders-{os.getpid()}"
+    group.mkdir()
+    try:
+        (group / "memory.max").write_text(memory_limit)
+        (group / "memory.oom.group").write_text("1")
+        (group / "pids.max").write_text(tasks)
+        with contextlib.suppress(OSError):  # a kernel need not account for it
+            (group / "memory.swap.max").write_text("0")
+    except OSError:  # these controllers are not handed down to here
+        group.rmdir()
+        raise
+    return group
+
+
+def held(group: Path) -> bool:
+    """Whether a process has been in the group: the kernel may refuse to move it there."""
+    return _field(group / "cpu.stat", "usage_usec") > 0
+
+
+def out_of_memory(group: Path) -> bool:
+    """Whether the kernel has ended the group at its memory limit."""
+    return _field(group / "memory.events", "oom_kill") > 0
+
+
+def _field(file: Path, name: str) -> int:
+    """Return one number of a file of names and numbers."""
+    return next((int(line.split()[1]) for line in file.read_text().splitlines() if line.startswith(f"{name} ")), 0)

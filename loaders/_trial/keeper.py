@@ -1,0 +1,144 @@
+"""The process between the parent and a trial: whichever of them ends, all that the trial has started ends too.
+
+Started by ``watch`` as a script, ``python keeper.py PARENT REPORT GROUP``, it parts in two: one half goes on as the
+trial, without having imported anything for it, and the other becomes the keeper. That one is
+
+* told by the kernel when the parent has ended, however it did (``PR_SET_PDEATHSIG``), and
+* given whatever the trial's processes leave behind (``PR_SET_CHILD_SUBREAPER``), so nothing can leave its tree
+  (https://man7.org/linux/man-pages/man2/prctl.2.html).
+
+It waits without waking, takes the place of ``python``'s memory by an image of its own so that no page of the trial's
+is shared with it, and ends as the trial did. Elsewhere than on Linux there is none, and ``watch`` does what it can.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+import time
+
+AWAITED = {signal.SIGTERM, signal.SIGCHLD}
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+
+
+def main() -> None:
+    """Part in two, or become what one of them is."""
+    if sys.argv[1] == "keep":
+        trial, parent, scratch, group = sys.argv[2:]
+        keep(int(trial), int(parent), scratch, group)
+    parent, report, group = sys.argv[1:]
+    if sys.platform == "linux":
+        part(int(parent), os.path.dirname(report), group)  # noqa: PTH120 - pathlib is not imported for the trial
+    import runpy
+
+    sys.argv[1:] = [report]
+    sys.path[0] = os.getcwd()  # noqa: PTH109 - as `python -m` has it, instead of this file's directory
+    runpy.run_module("loaders._trial.child", run_name="__main__", alter_sys=True)
+
+
+def part(parent: int, scratch: str, group: str) -> None:
+    """Return as the trial's process, and replace this one by the keeper."""
+    prctl = ctypes.CDLL(None).prctl
+    signal.pthread_sigmask(signal.SIG_BLOCK, AWAITED)
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    keeper = os.getpid()
+    if os.getppid() != parent:  # it ended before the kernel was asked to tell
+        os.kill(keeper, signal.SIGTERM)
+    trial = os.fork()
+    if trial:
+        arguments = ["keep", str(trial), str(parent), scratch, group]
+        os.execv(sys.executable, [sys.executable, "-I", "-S", __file__, *arguments])  # noqa: S606 - no shell
+    os.setsid()
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != keeper:
+        os._exit(1)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, AWAITED)
+    write("/proc/self/oom_score_adj", "1000")  # where memory runs out, the kernel is to take this and nothing else
+    if group:
+        write(f"{group}/cgroup.procs", "0")
+
+
+def keep(trial: int, parent: int, scratch: str, group: str) -> None:
+    """Wait until the trial ends, or is to end, and end as it did when nothing of it is left."""
+    codes: dict[int, int] = {}
+    while reap(codes) and trial not in codes and signal.sigwait(AWAITED) != signal.SIGTERM:
+        pass
+    end(trial, group, codes)
+    if os.getppid() != parent:  # nobody else is there to tidy up
+        import shutil
+
+        shutil.rmtree(scratch, ignore_errors=True)
+        if group:
+            os.rmdir(group)  # noqa: PTH106 - pathlib is not imported for this
+    code = codes[trial]
+    if code < 0:
+        if -code != signal.SIGKILL:
+            signal.signal(-code, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, AWAITED)
+        os.kill(os.getpid(), -code)
+    os._exit(abs(code))
+
+
+def reap(codes: dict[int, int]) -> bool:
+    """Note how each child ended that has, negative for a signal; return whether there are others."""
+    try:
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            codes[ended[0]] = os.waitstatus_to_exitcode(ended[1])
+    except ChildProcessError:
+        return False
+    return True
+
+
+def end(trial: int, group: str, codes: dict[int, int]) -> None:
+    """End everything below this process, and return when it is gone.
+
+    What forks without end is faster than any list of it. So what is in the trial's process group is ended by one call,
+    and the rest is stopped until a list brings nothing new.
+    """
+    if not reap(codes):
+        return
+    if group:
+        write(f"{group}/cgroup.kill", "1")
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(trial, signal.SIGKILL)
+    stopped: set[int] = set()
+    while reap(codes):
+        found = below(os.getpid())
+        new = found - stopped
+        for pid in new or found:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP if new else signal.SIGKILL)
+        stopped = stopped | new if new else set()
+        if not new:
+            time.sleep(0.001)
+
+
+def below(root: int) -> set[int]:
+    """Return every process that descends from one."""
+    children: dict[int, list[int]] = {}
+    for entry in os.listdir("/proc"):  # noqa: PTH208 - pathlib is not imported for this
+        if entry.isdecimal():
+            try:
+                with open(f"/proc/{entry}/stat", "rb") as file:  # noqa: PTH123
+                    parent = int(file.read().rpartition(b")")[2].split()[1])  # PID (NAME) STATE PARENT ...
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            children.setdefault(parent, []).append(int(entry))
+    found = [root]
+    for pid in found:
+        found += children.get(pid, ())
+    return set(found[1:])
+
+
+def write(path: str, text: str) -> None:
+    """Write into a file of the kernel's, where it lets us."""
+    with contextlib.suppress(OSError), open(path, "w") as file:  # noqa: PTH123
+        file.write(text)
+
+
+if __name__ == "__main__":
+    main()
