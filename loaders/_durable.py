@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 from pathlib import Path
 
 
@@ -37,3 +38,13 @@ def sync(path: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def remove_abandoned(directory: Path, prefix: str) -> None:
+    """Remove what processes that were killed have left: directories whose names go on with a process's number."""
+    import psutil
+
+    for path in directory.glob(f"{prefix}*"):
+        pid = path.name.removeprefix(prefix).partition("-")[0]
+        if pid.isdecimal() and not psutil.pid_exists(int(pid)):
+            shutil.rmtree(path, ignore_errors=True)

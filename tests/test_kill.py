@@ -74,11 +74,10 @@ class Run:
         )
 
     def left(self) -> list[str]:
-        """Return what is left of it once it has ended, in words."""
+        """Return which of its processes are left once it has ended."""
         end = time.monotonic() + 10
         while time.monotonic() < end:
             found = [f"{each.pid} {' '.join(each.cmdline())}" for each in _alive(marked(str(self.directory)))]
-            found += [str(path) for path in (self.directory / "tmp").iterdir()]
             if not found:
                 return []
             time.sleep(0.02)
@@ -118,7 +117,8 @@ def test_killed_at_random_moments_it_loses_nothing_and_leaves_nothing(tmp_path: 
             killed[how.name] += 1
             process.send_signal(how)
         _, errors = process.communicate(timeout=60)
-        assert process.returncode in (0, 130, -how), errors
+        # Python ends as SIGINT does, which a shell shows as 130 too, where the interrupt came out of an `exec`.
+        assert process.returncode in (0, 130, -signal.SIGINT, -how), errors
         finished += process.returncode == 0
         assert "Traceback" not in errors
         assert run.left() == []
@@ -139,6 +139,7 @@ def test_killed_at_random_moments_it_loses_nothing_and_leaves_nothing(tmp_path: 
         "each run was continued to its end, and then a new one begun"
     )
     assert len(runs) == finished + 1
+    assert list((tmp_path / "tmp").iterdir()) == []
     assert sorted(path.name for path in run.log.parent.iterdir()) == [".running", log.NAME]
     print(f"{dict(killed)}; {len(records)} trials in {len(runs)} runs")  # noqa: T201 - with -s, the count
 

@@ -19,15 +19,8 @@ import msgspec
 
 from loaders._corpus._manifest import Corpus, Shard
 from loaders._corpus._sources import IMAGE_HEIGHT, IMAGE_WIDTH
-from loaders._corpus._store import (
-    BUILDING,
-    labelled_record,
-    load_corpus,
-    remove_abandoned,
-    silent_stderr,
-    write_shards,
-)
-from loaders._durable import sync_tree
+from loaders._corpus._store import BUILDING, labelled_record, load_corpus, silent_stderr, write_shards
+from loaders._durable import remove_abandoned, sync_tree
 from loaders._errors import InputError
 
 if TYPE_CHECKING:
@@ -95,7 +88,7 @@ def decoded(path: str) -> tf.Tensor:
 def main() -> None:
     """Write an encoding next to its place, then move it there in one rename."""
     corpus, encoding, root = load_corpus(Path(sys.argv[1])), sys.argv[2], Path(sys.argv[3])
-    remove_abandoned(root.parent)
+    remove_abandoned(root.parent, BUILDING)
     temporary = Path(tempfile.mkdtemp(prefix=f"{BUILDING}{os.getpid()}-", dir=root.parent))
     count = INTEGERS if encoding == "int64" else len(corpus.image_paths)
     try:

@@ -20,6 +20,7 @@ import platformdirs
 
 from loaders._corpus import _sources
 from loaders._corpus._manifest import SIZES, Corpus, Image, LeftOut, Manifest, Shard, spread
+from loaders._durable import remove_abandoned
 from loaders._errors import InputError
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ def _build(root: Path, key: str, size: str, found: list[_sources.Found], progres
     """Write a corpus next to its place, then move it there in one rename."""
     with _writing(root):
         root.parent.mkdir(parents=True, exist_ok=True)
-        remove_abandoned(root.parent)
+        remove_abandoned(root.parent, BUILDING)
         temporary = Path(tempfile.mkdtemp(prefix=f"{BUILDING}{os.getpid()}-", dir=root.parent))
         try:
             pictures: Iterable[_sources.Picture | LeftOut]
@@ -328,13 +329,3 @@ class _writing:  # noqa: N801 - used as `with _writing(root):`
                 f"cannot write records into {self.root.parent}: {error}; "
                 f"free space there, or name another directory in LOADERS_CACHE"
             ) from error
-
-
-def remove_abandoned(cache: Path) -> None:
-    """Remove what builders that were killed have left behind."""
-    import psutil
-
-    for path in cache.glob(f"{BUILDING}*"):
-        pid = path.name.removeprefix(BUILDING).partition("-")[0]
-        if pid.isdecimal() and not psutil.pid_exists(int(pid)):
-            shutil.rmtree(path, ignore_errors=True)

@@ -73,7 +73,8 @@ def keep(trial: int, parent: int, scratch: str, group: str) -> None:
 
         shutil.rmtree(scratch, ignore_errors=True)
         if group:
-            os.rmdir(group)  # noqa: PTH106 - pathlib is not imported for this
+            with contextlib.suppress(OSError):
+                os.rmdir(group)  # noqa: PTH106 - pathlib is not imported for this
     code = codes[trial]
     if code < 0:
         if -code != signal.SIGKILL:

@@ -19,11 +19,14 @@ import msgspec
 import psutil
 
 from loaders._corpus import Corpus
+from loaders._durable import remove_abandoned
 from loaders._errors import InputError
 from loaders._trial import group as groups
 from loaders._trial import keeper, machine, memory
 from loaders._trial.growth import growth
 from loaders._trial.record import Environment, Measured, Outcome, Progress, Record, Trial, shortened
+
+SCRATCH = "loaders-trial-"
 
 WATCH_INTERVAL = 0.02
 """Seconds between two looks at a trial's memory. One look at one process takes about 20 microseconds."""
@@ -74,7 +77,7 @@ def run_trial(trial: Trial, corpus: Corpus, *, run: str = "", round: int = 0, pl
             with groups.created(trial.memory_limit, TASKS) as group:
                 ended, seen, code = _watch(trial, scratch, report, errors, group)
             progress, said = _read(report)
-            full = shutil.disk_usage(scratch).free < ROOM
+            full = shutil.disk_usage(scratch.parent).free < ROOM
             outcome = (
                 said or ended or Outcome("failed", _crash(code, _tail(errors)) + "; no room is left in TMPDIR" * full)
             )
@@ -115,7 +118,8 @@ def run_trial(trial: Trial, corpus: Corpus, *, run: str = "", round: int = 0, pl
 def _scratch() -> Iterator[Path]:
     """Make a directory for one trial; what cannot be removed afterwards is left to the system."""
     try:
-        directory = tempfile.TemporaryDirectory(prefix="loaders-trial-", ignore_cleanup_errors=True)
+        remove_abandoned(Path(tempfile.gettempdir()), SCRATCH)
+        directory = tempfile.TemporaryDirectory(prefix=f"{SCRATCH}{os.getpid()}-", ignore_cleanup_errors=True)
     except OSError as error:
         raise InputError(
             f"cannot make a directory for the trial: {error.strerror or error}; "
