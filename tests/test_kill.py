@@ -120,7 +120,6 @@ def test_killed_at_random_moments_it_loses_nothing_and_leaves_nothing(tmp_path: 
         # Python ends as SIGINT does, which a shell shows as 130 too, where the interrupt came out of an `exec`.
         assert process.returncode in (0, 130, -signal.SIGINT, -how), errors
         finished += process.returncode == 0
-        assert "Traceback" not in errors
         assert run.left() == []
         after = run.read()
         assert after.startswith(before), "a record that was there is not there any more"
