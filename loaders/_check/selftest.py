@@ -18,6 +18,7 @@ import msgspec
 from loaders._check import run as checking
 from loaders._check.judge import FAMILY, LOOKS, TIME_MARGIN, TRIMMED, Figure
 from loaders._check.run import Outcome, Subject
+from loaders._trial import log
 from loaders._trial.record import Environment, Record
 
 QUESTION = "selection"
@@ -165,7 +166,7 @@ def selftest(
             subject = Subject(kind.name, "epoch_time", a, b, kind.figures)
             (outcome,) = checking.run([subject], seconds, questions=QUESTIONS)
             outcomes.append(outcome)
-            _append(path, Checked(own, kind.name, started, outcome, environments[0]))
+            log.append(path, Checked(own, kind.name, started, outcome, environments[0]))
             told(tally(kind, outcomes))
         found.append(tally(kind, outcomes))
     return found
@@ -183,12 +184,6 @@ def newest(path: Path, say: Callable[[str], None] = lambda _: None) -> Selftest 
         if any(each.kind == kind.name for each in own)
     ]
     return Selftest(own[0].started, own[-1].environment, tallies) if tallies else None
-
-
-def _append(path: Path, checked: Checked) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("ab") as file:
-        file.write(msgspec.json.encode(checked) + b"\n")
 
 
 def _read(path: Path, say: Callable[[str], None] = lambda _: None) -> list[Checked]:

@@ -75,7 +75,7 @@ def exclusive(machine: str) -> Iterator[None]:
         lock.release()
 
 
-def append(path: Path, record: Record) -> None:
+def append(path: Path, record: msgspec.Struct) -> None:
     """Append one record; a line that an earlier writer could not finish is closed first.
 
     Raises
