@@ -50,7 +50,7 @@ KINDS = (
     Kind("+10 % of time", "time_10", ("time",), "slower"),
     Kind("+8 MiB", "memory_8", ("memory",), "fatter"),
     Kind("+20 % of time", "time_20", ("time",), "slower", 0.25),
-    Kind("+5 % of time", "time_5", ("time",), "slower", 0.25),
+    Kind("+5 % of time", "time_5", ("time",), "slower", 0.1),
     Kind("+1 MiB", "memory_1", ("memory",), "fatter", 0.25),
     Kind("+64 MiB", "memory_64", ("memory",), "fatter", 0.25),
 )
