@@ -16,7 +16,7 @@ from asv.console import log
 from asv.publishing import OutputPublisher
 from asv.util import UserError
 
-from loaders import _registry
+from loaders import _durable, _registry
 from loaders._errors import InputError
 from loaders._report import asv_files, export, page, sets
 
@@ -43,11 +43,11 @@ class ComparisonPage(OutputPublisher):  # type: ignore[misc] # asv ships without
             log.error(str(error))
         results = Path(conf.results_dir)
         comparisons, held = sets.collect(results, log.warning), asv_files.read(results, log.warning)
-        (site / PAGE).write_text(page.render(comparisons, held, home="index.html", data=DATA), encoding="utf-8")
-        (site / DATA).write_text(export.tidy(comparisons), encoding="utf-8")
-        (site / SCHEMA).write_text(export.schema(), encoding="utf-8")
+        _durable.write(site / PAGE, page.render(comparisons, held, home="index.html", data=DATA))
+        _durable.write(site / DATA, export.tidy(comparisons))
+        _durable.write(site / SCHEMA, export.schema())
         index = site / "index.html"
-        index.write_text(linked(index.read_text(encoding="utf-8")), encoding="utf-8")
+        _durable.write(index, linked(index.read_text(encoding="utf-8")))
         log.info(f"the comparison page: {(site / PAGE).absolute().as_uri()}")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from loaders import _registry, _words
+from loaders import _durable, _registry, _words
 from loaders._errors import InputError
 from loaders._report import charts, findings, sets
 from loaders._rows import Comparison, Row
@@ -41,8 +41,7 @@ def renew(root: Path, *, write: bool) -> list[str]:
         if not (root / path).exists() or (root / path).read_text("utf-8") != text:
             stale.append(str(path))
             if write:
-                (root / path).parent.mkdir(exist_ok=True)
-                (root / path).write_text(text, "utf-8")
+                _durable.write(root / path, text)
     return stale
 
 
