@@ -330,7 +330,8 @@ def check(
 ) -> None:
     """Say whether HEAD (the working tree where none is given) is slower or fatter than the commit BASE.
 
-    Exit code 1 for a regression that is confirmed beyond the margin; what is inconclusive is said, and is none.
+    Exit code 1 for a regression that is confirmed beyond the margin; what is inconclusive is said, and is none. An
+    interruption (130) shows what was measured.
     """
     from loaders import _terminal
     from loaders._check import plan, run, show, sides
@@ -340,15 +341,24 @@ def check(
     a, b = sides.side(base, repository, place), sides.side(head, repository, place)
     subjects = plan.subjects(a, b, only, size, _say, every=every)
     title = f"{b.name} against {a.name}"
+    outcomes: list[run.Outcome] = []
+    interrupted = False
     if subjects:
         _say(f"{title}: {', '.join(each.name for each in subjects)}, for at most {minutes:g} minutes")
         for each in subjects[:1]:  # builds the data, and compiles what is imported, outside of what is measured
             each.a(0)
             each.b(0)
-        with _terminal.checking(minutes * 60) as told:
-            outcomes = run.run(subjects, minutes * 60, told=told)
+        with _terminal.checking(minutes * 60) as show_progress:
+
+            def told(so_far: list[run.Outcome]) -> None:
+                outcomes[:] = so_far
+                show_progress(so_far)
+
+            try:
+                outcomes = run.run(subjects, minutes * 60, told=told)
+            except KeyboardInterrupt:
+                interrupted = True
     else:
-        outcomes = []
         _say(f"{title}: the change reaches no strategy; --only QUESTION measures one nevertheless")
     if markdown:
         _write(markdown, show.markdown(outcomes, title))
@@ -356,6 +366,9 @@ def check(
         _print_json(outcomes)
     else:
         _terminal.show_check(outcomes)
+    if interrupted:
+        _say("interrupted; what was measured until then is judged, the rest is not")
+        sys.exit(130)
     sys.exit(1 if any(each.is_regression for each in outcomes) else 0)
 
 

@@ -128,26 +128,18 @@ def run(
     questions
         How many verdicts share the chance of a false alarm; by default all that are asked for.
     told
-        Is given all outcomes so far after each block.
-
-    An interruption (Ctrl-C) ends the measuring; what was measured is judged.
+        Is given all outcomes so far after each block; of an interrupted check it has what was measured.
     """
     end = clock() + seconds
     states = [_State(each) for each in subjects]
     shared = questions or sum(len(each.blocks) for each in states)
     seed = 0
-    try:
-        while True:
-            due = [each for each in states if each.is_due(shared)]
-            if not due:
-                break
-            seed += 1
-            random.Random(seed).shuffle(due)  # noqa: S311
-            for each in due:
-                if clock() >= end:
-                    return [state.outcome(shared) for state in states]
-                each.run_block(seed)
-                told([state.outcome(shared) for state in states])
-    except KeyboardInterrupt:
-        pass
+    while due := [each for each in states if each.is_due(shared)]:
+        seed += 1
+        random.Random(seed).shuffle(due)  # noqa: S311
+        for each in due:
+            if clock() >= end:
+                return [state.outcome(shared) for state in states]
+            each.run_block(seed)
+            told([state.outcome(shared) for state in states])
     return [each.outcome(shared) for each in states]

@@ -212,7 +212,7 @@ def tally(kind: Kind, outcomes: Sequence[Outcome]) -> Tally:
     )
 
 
-HEADINGS = ("planted", "checks", "found", "95 % of such", "blocks", "other verdicts")
+HEADINGS = ("planted", "checks", "found", "95 % of such", "blocks", "verdicts")
 
 
 def line(tally: Tally) -> tuple[str, ...]:

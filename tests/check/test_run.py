@@ -3,6 +3,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from loaders._check.judge import LOOKS
 from loaders._check.run import Outcome, Subject, run
 
@@ -85,14 +87,18 @@ def test_time_up_leaves_what_is_there() -> None:
     assert not none["x"].is_regression
 
 
-def test_an_interruption_leaves_what_is_there() -> None:
+def test_an_interruption_has_told_what_is_there() -> None:
     clock = Clock()
+    good, told = clock.trial("x", "b", 1.5), list[list[Outcome]]()
 
-    def stop(_: list[Outcome]) -> None:
-        if len(clock.ran) == 8:
+    def stopped(seed: int) -> dict[str, Any]:
+        if len(clock.ran) == 10:
             raise KeyboardInterrupt
+        return good(seed)
 
-    (found,) = run([clock.subject("x", 1.0, 1.5)], 1e6, told=stop, clock=clock)
+    with pytest.raises(KeyboardInterrupt):
+        run([Subject("x", "epoch_time", clock.trial("x", "a", 1.0), stopped)], 1e6, told=told.append, clock=clock)
+    (found,) = told[-1]
     assert found.time
     assert (found.time.blocks, found.time.verdict) == (2, "inconclusive")
 

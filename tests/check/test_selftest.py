@@ -64,6 +64,16 @@ def test_an_interrupted_selftest_goes_on_where_it_was(tmp_path: Path, monkeypatc
 
     with pytest.raises(KeyboardInterrupt):
         selftest.selftest(2, 1e6, _simulated(0.02), path, told=stop)
+    kept, trial = path.read_bytes(), _simulated(0.02)
+
+    def stopped(strategy: str, seed: int) -> Record:
+        if seed > 1001:
+            raise KeyboardInterrupt
+        return trial(strategy, seed)
+
+    with pytest.raises(KeyboardInterrupt):
+        selftest.selftest(2, 1e6, stopped, path, selftest.KINDS[1:2])
+    assert path.read_bytes() == kept, "the check that was interrupted is none"
     with path.open("ab") as file:
         file.write(b'{"cut')
     done = selftest.selftest(2, 1e6, _simulated(0.02), path, told=lambda tally: ran.append(tally.kind))
