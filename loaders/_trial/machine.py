@@ -106,7 +106,7 @@ class Activity:
         Seconds of processor time of all processors: all of it, what processes and the kernel used, and what the
         hypervisor gave to other guests.
     own
-        Seconds of it of this process, of its descendants, and of its parent, which watches it.
+        Seconds of it of this process, of its descendants, and of the two above it, which keep and watch it.
     swapped
         Bytes written to swap and read from it.
     throttled
@@ -164,8 +164,9 @@ def _own_time() -> float:
     for child in process.children(recursive=True):
         with contextlib.suppress(psutil.Error):  # it has ended meanwhile
             seconds += sum(child.cpu_times()[:4])  # user and system, its own and its ended children's
-    with contextlib.suppress(psutil.Error):
-        seconds += sum(psutil.Process(os.getppid()).cpu_times()[:2])
+    for above in process.parents()[:2]:
+        with contextlib.suppress(psutil.Error):
+            seconds += sum(above.cpu_times()[:2])
     return seconds
 
 

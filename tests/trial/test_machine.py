@@ -109,6 +109,7 @@ def test_the_chosen_of_several_modes(text: str, chosen: str) -> None:
     assert machine._chosen(text) == chosen
 
 
+ROOT = Path(__file__).parents[2]
 START = Activity(total=100.0, busy=50.0, stolen=1.0, own=10.0, swapped=0, throttled=2)
 
 
@@ -152,3 +153,32 @@ def test_a_busy_process_is_seen_unless_it_is_the_trials_own(whose: str) -> None:
         assert found.others > 0.8 * used / (after.total - before.total)
     else:
         assert after.own - before.own > 0.8 * used
+
+
+MEASURING = """
+import time
+import psutil
+from loaders._trial import machine
+
+watcher = psutil.Process().parent().parent()
+used, before = sum(watcher.cpu_times()[:2]), machine.activity()
+time.sleep(1)
+used, after = sum(watcher.cpu_times()[:2]) - used, machine.activity()
+print(used, after.own - before.own)
+"""
+WATCHING = """
+import subprocess, sys
+keeper = [sys.executable, "-c", "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]])"]
+process = subprocess.Popen([*keeper, sys.argv[1]])
+while process.poll() is None:
+    pass
+"""
+
+
+def test_the_process_that_watches_is_no_other() -> None:
+    """Between it and the trial stands the keeper."""
+    command = [sys.executable, "-c", WATCHING, MEASURING]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    used, own = map(float, done.stdout.split())
+    assert used > 0.1
+    assert own > 0.8 * used
