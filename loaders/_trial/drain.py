@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 import time
 from array import array
 from collections.abc import Callable, Iterable, Iterator
@@ -14,6 +15,9 @@ from loaders._trial.timing import Timeline
 TRACE_SHARE = 50
 """Reading memory takes at most one part in so many (2 %) of the time since it was last read. It is in no figure, but a
 pipeline's threads go on meanwhile."""
+
+PAGE = 4096
+"""Bytes of the smallest page that a system has."""
 
 TRACE_POINTS = 400
 """Past so many points every second one is dropped, so a long epoch keeps an even trace of bounded length."""
@@ -122,14 +126,14 @@ def cpu_time() -> float:
 def touch(batch: Any) -> int:
     """Read one value of every page of a batch's arrays, so that lazy memory is charged; return the samples.
 
-    An eager tensor is complete when it exists, and so is a list; they are not read.
+    An eager tensor is complete when it exists, and so is a list; they are not read, nor is what is smaller than a page:
+    after a wait of 20 ms, when nothing of NumPy is in the processor's caches, reading costs 0.1 ms.
     """
-    import numpy as np
-
     features = batch if isinstance(batch, tuple) else (batch,)
-    for feature in features:
-        if isinstance(feature, np.ndarray) and feature.dtype.kind in "biufc" and feature.size:
-            flat = feature.reshape(-1) if feature.flags.c_contiguous else feature.ravel()
-            flat[:: max(1, 4096 // feature.itemsize)].max()
+    if numpy := sys.modules.get("numpy"):  # without it there are no arrays
+        for feature in features:
+            if isinstance(feature, numpy.ndarray) and feature.nbytes > PAGE and feature.dtype.kind in "biufc":
+                flat = feature.reshape(-1) if feature.flags.c_contiguous else feature.ravel()
+                numpy.maximum.reduce(flat[:: max(1, PAGE // feature.itemsize)])
     first = features[0]
     return int(first.shape[0]) if hasattr(first, "shape") else len(first)
