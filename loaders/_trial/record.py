@@ -65,7 +65,8 @@ class MemoryTrace(msgspec.Struct, frozen=True):
     """Memory above the baseline over the batches: parallel lists.
 
     ``in_use`` is what malloc has handed out and ``held`` what it was given back and has kept (``None`` where the
-    allocator cannot be asked); the rest of resident memory is Python's own arenas, code and stacks.
+    allocator cannot be asked); the rest of resident memory is Python's own arenas, code and stacks. TensorFlow with
+    oneDNN takes larger tensors from a pool, in chunks that are in use as a whole, touched or not.
     """
 
     step: Annotated[list[Count], MOST_POINTS]
