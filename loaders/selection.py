@@ -78,6 +78,22 @@ def list_to_list(job: Job[Source]) -> Iterable[Batch]:
     return [selected]
 
 
+@variant
+def list_skipping(job: Job[Source]) -> Iterable[Batch]:
+    """Nested lists: append to the selection what was not drawn before; nothing is deleted."""
+    import random
+
+    rng = random.Random(job.seed)  # noqa: S311
+    data = job.inputs.images.tolist()
+    selected, drawn = [], set()
+    while len(selected) < job.inputs.draws:
+        i = rng.randrange(len(data))
+        if i not in drawn:
+            drawn.add(i)
+            selected.append(data[i])
+    return [selected]
+
+
 @variant(baseline=True)
 def numpy_to_numpy(job: Job[Source]) -> Iterable[Batch]:
     """Arrays: ``np.concatenate`` onto the selection, ``np.delete`` from the data."""

@@ -68,6 +68,25 @@ def test_a_single_sample_decides_nothing() -> None:
     assert less(Estimate(0.1, None, None, 1)) == more(Estimate(9, None, None, 1)) == "undecided here"
 
 
+@pytest.mark.parametrize(
+    ("ratio", "than", "verdict"),
+    [(0.96, 1.0, "does not hold"), (0.8, 1.0, "undecided here"), (1.0, 1.25, "holds"), (1.3, 1.25, "does not hold")],
+)
+def test_what_the_instruments_cannot_tell_from_none_is_no_gain(ratio: float, than: float, verdict: str) -> None:
+    unresolved = msgspec.structs.replace(_about(ratio, 0.01), resolved=False)
+    assert less(unresolved, than, margin=0.9 if than == 1 else 1.0) == verdict
+    assert more(unresolved) != "holds"
+
+
+@pytest.mark.parametrize(("deleting", "verdict"), [(1.0, "holds"), (2.0, "does not hold"), (1.09, "undecided here")])
+def test_deleting_is_held_against_not_deleting(deleting: float, verdict: str) -> None:
+    rows = [
+        _row("selection", "list_to_list", {"images": "500"}, peak=_about(deleting * 100 * MIB)),
+        _row("selection", "list_skipping", {"images": "500"}, peak=_about(100 * MIB)),
+    ]
+    assert _verdict("C5", _comparison("selection", *rows)) == verdict
+
+
 def test_parts_make_a_whole() -> None:
     assert all_of("holds", "holds") == "holds"
     assert all_of("holds", "does not hold") == "holds in part"
