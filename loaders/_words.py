@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from loaders._calibration import INSTRUMENTS, Reading, Unit
 from loaders._contract import OrderQuality
 from loaders._errors import printable
-from loaders._rows import BUSY, Disturbed
+from loaders._rows import BUSY, Comparison, Disturbed
 from loaders._stats import Estimate
 from loaders._trial.growth import Growth
 from loaders._trial.record import Environment
@@ -186,6 +186,13 @@ def pays_off(convert: Estimate | None, saved: Estimate | None) -> str:
         return "undecided: no difference in reading"
     soonest, latest = math.ceil(convert.value / saved.high), math.ceil(convert.value / saved.low)
     return f"after {_epochs(convert.value / saved.value)} ({soonest} to {latest})"
+
+
+def rounds(comparison: Comparison) -> str:
+    """Return ``3 rounds``, or ``3 to 10 rounds`` where some cases or strategies have more trials than others."""
+    fewest = min(row.trials for row in comparison.rows)
+    span = f"{fewest} to {comparison.rounds}" if fewest < comparison.rounds else str(comparison.rounds)
+    return f"{span} {'round' if comparison.rounds == 1 else 'rounds'}"
 
 
 def most(counts: Estimate | None) -> str:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loaders._rows import Disturbed
+from loaders._rows import Comparison, Disturbed, Row
 from loaders._stats import Estimate
 from loaders._trial.record import Environment
 from loaders._words import (
@@ -19,6 +19,7 @@ from loaders._words import (
     machine_in_words,
     most,
     pays_off,
+    rounds,
     times,
     waiting,
 )
@@ -142,3 +143,13 @@ def test_a_machines_settings_stand_where_they_are_known() -> None:
     assert machine_in_words(known).endswith(f"{settings}; swap in use: 1.0 MiB")
     assert machine_in_words(Environment(packages={"numpy": "9.9"})).endswith("peaks: ")
     assert machine_in_words(Environment(packages={"a": "1"}, frequency_limit=10**9)).endswith("; at most 1.00 GHz")
+
+
+@pytest.mark.parametrize(
+    ("trials", "words"),
+    [([3, 3], "3 rounds"), ([10, 3, 10], "3 to 10 rounds"), ([1], "1 round"), ([2, 1], "1 to 2 rounds")],
+)
+def test_rounds_are_those_of_every_row(trials: list[int], words: str) -> None:
+    rows = [Row("selection", "x", "", "identical", None, {}, False, "ok", each, each) for each in trials]
+    made = Comparison("selection", "", "r", "full", "d", "now", max(trials), "epoch_time", 1, Environment(), rows)
+    assert rounds(made) == words

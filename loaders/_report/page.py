@@ -92,6 +92,7 @@ def _environment() -> jinja2.Environment:
         machine=_words.machine_in_words,
         case=_words.case_in_words,
         disturbed=_words.disturbed,
+        rounds=_words.rounds,
         growth_finding=findings.of_growth,
         cures=findings.cures_of,
         multiple=lambda each: _stacked(_words.multiple(each)),

@@ -87,7 +87,7 @@ def _findings(published: sets.ResultSet) -> str:
             )
     if published.calibration:
         sentences.append(f"* **instruments**: {findings.of_calibration(published.calibration)}.")
-    made = [f"{each.question}: {each.rounds} rounds, commit {each.environment.commit}" for each in comparisons]
+    made = [f"{each.question}: {_words.rounds(each)}, commit {each.environment.commit}" for each in comparisons]
     return "\n".join(
         [
             *sentences,
