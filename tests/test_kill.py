@@ -1,6 +1,6 @@
 """Killed at random moments, a run loses nothing, leaves nothing behind, and the same command continues it.
 
-``LOADERS_KILLS=100`` kills more often than the ten times of the suite.
+``LOADERS_KILLS=100`` kills more often than the six times of the suite.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tests.test_compare import Runner
 from tests.trial.test_contained import marked
 from tests.trial.test_log import RECORD
 
-KILLS = int(os.environ.get("LOADERS_KILLS", "10"))
+KILLS = int(os.environ.get("LOADERS_KILLS", "6"))
 HOW = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 MINE = """
 import os, subprocess, time

@@ -76,7 +76,7 @@ def test_a_comment_is_nothing_to_measure(repository: Path) -> None:
 
 
 def test_no_change_is_no_regression_where_it_is_measured_nevertheless(repository: Path) -> None:
-    only = ("--only", "selection.generator_choice", "--size", "tiny", "--minutes", "0.2")
+    only = ("--only", "selection.generator_choice", "--size", "tiny", "--minutes", "0.1")
     done = _check(repository, "main~2", "comment", *only)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "selection.generator_choice" in done.stdout
