@@ -532,7 +532,10 @@ def _helpers_of(function: Callable[..., Any]) -> list[types.FunctionType]:
 @functools.cache
 def _source_of(function: Callable[..., Any]) -> str:
     functions: list[Callable[..., Any]] = [function, *_helpers_of(function)]
-    return "\n\n".join(map(inspect.getsource, functions))
+    return "\n\n".join(map(_getsource, functions))
+
+
+_getsource = functools.cache(inspect.getsource)  # several strategies share a helper
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:

@@ -24,6 +24,8 @@ from loaders._stats import quantile
 MOST = 2_900_000
 """Characters of the page. Sets that do not fit are shown without charts, and if that is not enough, named only."""
 
+_MARKDOWN = MarkdownIt("commonmark", {"html": False})
+
 ROUNDS = 64
 """Student's t is embedded for so many samples; a run of more rounds has practically the last one."""
 
@@ -203,12 +205,12 @@ def _hash(text: str) -> str:
 
 def _prose(text: str) -> Markup:
     """Render a docstring as Markdown; HTML in it shows as text."""
-    return Markup(MarkdownIt("commonmark", {"html": False}).render(text))  # noqa: S704 - html is off
+    return Markup(_MARKDOWN.render(text))  # noqa: S704 - html is off
 
 
 def _line(text: str) -> Markup:
     """Render one line of Markdown, without a paragraph around it."""
-    return Markup(MarkdownIt("commonmark", {"html": False}).renderInline(text))  # noqa: S704 - html is off
+    return Markup(_MARKDOWN.renderInline(text))  # noqa: S704 - html is off
 
 
 def _stacked(figure: str) -> Markup:
