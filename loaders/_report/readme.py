@@ -98,7 +98,7 @@ def _findings(published: sets.ResultSet) -> str:
             "",
             f"Means over trials, each in a fresh process, with 95 % intervals ({'; '.join(made)}); memory above a "
             f"baseline that is read after imports and inputs; dB: likeness to an anti-aliased resize. "
-            f"{_words.machine_in_words(comparisons[0].environment)}.",
+            f"{_words.machine_in_words(published.environment)}.",
         ]
     )
 

@@ -15,6 +15,7 @@ from loaders._check import selftest
 from loaders._check.selftest import Selftest
 from loaders._rows import Comparison, comparison
 from loaders._trial import Record, log
+from loaders._trial.record import Environment
 
 
 class Origin(msgspec.Struct, frozen=True):
@@ -62,6 +63,12 @@ class ResultSet(msgspec.Struct, frozen=True):
         versions = [f"{name} {each}" for name, each in self.versions.items() if each]
         replaced = [f"replaced runs at {self.commit}"] if self.commit else []
         return ", ".join(filter(None, [self.origin.machine, self.origin.size, self.data, *versions, *replaced]))
+
+    @property
+    def environment(self) -> Environment:
+        """That of its comparisons, with the commits of all."""
+        commits = dict.fromkeys(commit for each in self.comparisons for commit in each.environment.commit.split(", "))
+        return msgspec.structs.replace(self.comparisons[0].environment, commit=", ".join(commits))
 
     @property
     def versions(self) -> dict[str, str]:

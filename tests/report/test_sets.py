@@ -124,3 +124,12 @@ def test_names_that_look_alike_in_an_anchor_have_anchors_of_their_own(tmp_path: 
     ids = [each.id for each in sets.collect(tmp_path)]
     assert len(set(ids)) == 4
     assert not any(each.isspace() for anchor in ids for each in anchor)
+
+
+def test_a_set_names_the_commits_of_all_its_comparisons(tmp_path: Path) -> None:
+    write_log(tmp_path, run_of("a"), commit="1111111111")
+    resize = [msgspec.structs.replace(each, question="resize", case={"scale": "0.5"}) for each in run_of("b")]
+    write_log(tmp_path, resize, commit="2222222222")
+    (found,) = sets.collect(tmp_path)
+    assert [each.question for each in found.comparisons] == ["resize", "selection"]
+    assert {each[:8] for each in found.environment.commit.split(", ")} == {"11111111", "22222222"}
