@@ -113,7 +113,7 @@ QUESTION = Question(
         {"data": "x4", "augment": "off"},
         {"data": "x4", "augment": "on"},
     ),
-    quick=("load_all", "path_generator", "tfdata_paths_autotune"),
+    quick=("load_all", "path_generator"),
 )
 
 
