@@ -85,8 +85,9 @@ def list_skipping(job: Job[Source]) -> Iterable[Batch]:
 
     rng = random.Random(job.seed)  # noqa: S311
     data = job.inputs.images.tolist()
-    selected, drawn = [], set()
-    while len(selected) < job.inputs.draws:
+    selected = []
+    drawn: set[int] = set()
+    while len(drawn) < job.inputs.draws:
         i = rng.randrange(len(data))
         if i not in drawn:
             drawn.add(i)

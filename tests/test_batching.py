@@ -75,7 +75,7 @@ def _orphans() -> set[int]:
 
 def test_worker_processes_are_counted_and_none_stays(corpus: Corpus) -> None:
     before = _orphans()
-    record = _trial(corpus, "keras_pydataset_processes")
+    record = _trial(corpus, "keras_pydataset_processes", epochs=2)  # long enough for several looks at its processes
     assert record.status == "ok", record.message
     assert record.metrics.peak_memory_tree
     assert _orphans() <= before

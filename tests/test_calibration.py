@@ -30,6 +30,7 @@ from loaders._trial.timing import epoch_time
 from loaders._words import promise, quantity, times
 from tests.report.runs import run_of, write_log
 from tests.test_rows import record, rows
+from tests.trial.test_growth import decided
 
 MIB = 2**20
 Misread = Callable[[str, float], float]
@@ -360,9 +361,7 @@ def test_known_sizes_are_read_within_one_percent(corpus: Corpus, strategy: str) 
 def test_planted_leaks_are_found_with_their_slope_and_controls_are_not(
     corpus: Corpus, strategy: str, verdict: str
 ) -> None:
-    (made,) = _trials(corpus, strategy, 1)
-    growth = made.metrics.memory_growth
-    assert growth is not None
+    growth = decided(lambda: _trials(corpus, strategy, 1)[0])
     assert growth.verdict == verdict
     truth = _registry.find_variant("calibration", strategy).truth["memory_growth"]
     assert growth.slope == pytest.approx(truth, rel=0.15, abs=4096)

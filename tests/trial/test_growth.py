@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from loaders._trial.growth import MIN_POINTS, Growth, growth
-from loaders._trial.record import MemoryTrace
+from loaders._trial.record import MemoryTrace, Record
 from tests.conftest import Strategy
 
 KIB, MIB = 2**10, 2**20
@@ -151,17 +152,22 @@ for index in range(1500):
 """
 
 
+def decided(trial: Callable[[], Record]) -> Growth:
+    """Return the verdict of the first of three trials that has one: on a busy machine one may decide nothing."""
+    undecided = []
+    for _ in range(3):
+        found = trial().metrics.memory_growth
+        assert found is not None
+        if found.verdict != "undecided":
+            return found
+        undecided.append(found)
+    raise AssertionError(undecided)
+
+
 @pytest.mark.parametrize(
     ("setup", "body", "verdict"),
     [
-        ("", "pass", "flat"),
         ("", "sys.path.append(np.ones(8192))", "growing, in use"),
-        ("", "sys.path.append([object() for _ in range(2000)])", "growing, in use"),
-        (
-            "libc = ctypes.CDLL(None)\nlibc.malloc.restype = ctypes.c_void_p",
-            "ctypes.memset(libc.malloc(65536), 1, 65536)",
-            "growing, in use",
-        ),
         (
             # Touched, then freed, below pieces that are kept, so that malloc can give none of it back.
             "libc = ctypes.CDLL(None)\nlibc.malloc.restype = ctypes.c_void_p\n"
@@ -169,11 +175,10 @@ for index in range(1500):
             "ctypes.memset(pieces[index], 1, 65536); libc.free(ctypes.c_void_p(pieces[index]))",
             "growing, held by the allocator",
         ),
-        ("buffer = []", "buffer.append(np.ones(131072)); del buffer[:-60]", "plateau"),
     ],
-    ids=["null", "arrays kept", "objects kept", "native leak", "fragmentation", "warming up"],
+    ids=["arrays kept", "fragmentation"],
 )
 def test_planted_growth_is_found_end_to_end(strategy: Strategy, setup: str, body: str, verdict: str) -> None:
-    record = strategy(f"{setup}\n{LOOP.format(body=body)}")
-    assert record.metrics.memory_growth is not None, record.message
-    assert record.metrics.memory_growth.verdict == verdict, record.metrics.memory_growth
+    """Objects and native memory that leak, a buffer that fills, and steady memory are strategies of ``calibration``."""
+    found = decided(lambda: strategy(f"{setup}\n{LOOP.format(body=body)}"))
+    assert found.verdict == verdict, found
