@@ -118,7 +118,9 @@ def _write(job: Job[Annotated], features: Callable[[str], dict[str, Any]], compr
                     "label": tf.train.Feature(int64_list=tf.train.Int64List(value=[data.labels[index]])),
                     "boxes": _bytes(boxes),
                 }
-                writer.write(tf.train.Example(features=tf.train.Features(feature=feature)).SerializeToString())
+                writer.write(
+                    tf.train.Example(features=tf.train.Features(feature=feature)).SerializeToString(deterministic=True)
+                )
 
 
 def _bytes(value: bytes) -> tf.train.Feature:

@@ -220,7 +220,7 @@ def labelled_record(image: bytes, label: int) -> bytes:
     encoded = tf.train.Feature(bytes_list=tf.train.BytesList(value=[image]))
     index = tf.train.Feature(int64_list=tf.train.Int64List(value=[label]))
     features = tf.train.Features(feature={"image": encoded, "label": index})
-    return bytes(tf.train.Example(features=features).SerializeToString())
+    return bytes(tf.train.Example(features=features).SerializeToString(deterministic=True))
 
 
 def write_shards(root: Path, name: str, records: Iterator[bytes], count: int) -> list[Shard]:
