@@ -118,9 +118,7 @@ def _write(job: Job[Annotated], features: Callable[[str], dict[str, Any]], compr
                     "label": tf.train.Feature(int64_list=tf.train.Int64List(value=[data.labels[index]])),
                     "boxes": _bytes(boxes),
                 }
-                writer.write(
-                    tf.train.Example(features=tf.train.Features(feature=feature)).SerializeToString(deterministic=True)
-                )
+                writer.write(tf.train.Example(features=tf.train.Features(feature=feature)).SerializeToString())
 
 
 def _bytes(value: bytes) -> tf.train.Feature:

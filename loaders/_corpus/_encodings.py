@@ -67,9 +67,7 @@ def _records(corpus: Corpus, encoding: str) -> Iterator[bytes]:
     if encoding == "int64":
         for number in range(INTEGERS):
             index = tf.train.Feature(int64_list=tf.train.Int64List(value=[number]))
-            yield tf.train.Example(features=tf.train.Features(feature={"index": index})).SerializeToString(
-                deterministic=True
-            )
+            yield tf.train.Example(features=tf.train.Features(feature={"index": index})).SerializeToString()
         return
     for path, label in zip(corpus.image_paths, corpus.image_labels, strict=True):
         yield labelled_record(tf.io.serialize_tensor(decoded(path)).numpy(), label)
