@@ -149,9 +149,8 @@ class Question:
     sweeps
         What the strategies of a series differ in: the title of a chart's axis.
     size_axis
-        The axis whose values are amounts of the same data, so that memory can be held against it.
-    ceiling
-        The strategy that no other can beat by more than noise; the page shows what the best other one keeps of it.
+        The axis whose values are amounts of the same data, for a question from which a loader can be chosen: memory is
+        held against it, and each trial ends with an epoch for a slow consumer.
     step_time
         Returns the seconds that the consumer takes for each batch, as a training step would.
     ranked_by
@@ -176,7 +175,6 @@ class Question:
     slices: Sequence[Case] = ()
     sweeps: str = ""
     size_axis: str = ""
-    ceiling: str = ""
     step_time: Callable[[Case], float] = lambda _: 0.0
     ranked_by: str = "epoch_time"
     keeps_output: bool = False
@@ -229,6 +227,13 @@ class Variant:
     truth
         What an exact instrument would read, by metric (see ``loaders._trial.record.Metrics``), where that is known
         beforehand; of ``memory_growth`` the slope in bytes a step.
+    historic
+        It is kept because readers have that code, and is never recommended.
+    ceiling
+        A bare pool that shows what the machine can do, and is no loader to choose; the best of a question's is its
+        ceiling.
+    capacity
+        Samples that all its buffers hold at the most, where that is declared in its code: beyond it memory is level.
     """
 
     question: str
@@ -244,6 +249,9 @@ class Variant:
     series: str = ""
     at: str = ""
     truth: Mapping[str, float] = field(default_factory=dict)
+    historic: bool = False
+    ceiling: bool = False
+    capacity: int = 0
 
     @property
     def is_outside(self) -> bool:
@@ -296,6 +304,9 @@ def variant(
     series: str = "",
     at: str = "",
     truth: Mapping[str, float] | None = None,
+    historic: bool = False,
+    ceiling: bool = False,
+    capacity: int = 0,
 ) -> Callable[[BuildT], BuildT]: ...
 def variant(
     build: BuildT | None = None,
@@ -311,6 +322,9 @@ def variant(
     series: str = "",
     at: str = "",
     truth: Mapping[str, float] | None = None,
+    historic: bool = False,
+    ceiling: bool = False,
+    capacity: int = 0,
 ) -> BuildT | Callable[[BuildT], BuildT]:
     """Declare a strategy; the function is returned as it was given.
 
@@ -322,7 +336,7 @@ def variant(
         Ratios are taken to this strategy. Exactly one in a question.
     tier
         One of ``TIERS``.
-    matches, variables, preload, only, convert, series, at, truth
+    matches, variables, preload, only, convert, series, at, truth, historic, ceiling, capacity
         See ``Variant``.
 
     Raises
@@ -360,6 +374,9 @@ def variant(
             series=series,
             at=at,
             truth=truth or {},
+            historic=historic,
+            ceiling=ceiling,
+            capacity=capacity,
         )
         return function
 

@@ -106,7 +106,6 @@ QUESTION = Question(
     check=_check,
     axes={"data": ("x1", "x4", "x16"), "augment": ("off", "on")},
     size_axis="data",
-    ceiling="opencv_pool",
     slices=(
         {"data": "x16", "augment": "off"},
         {"data": "x1", "augment": "off"},
@@ -199,7 +198,7 @@ def path_generator_pool(job: Job[Files]) -> Iterable[Batch]:
     return _pooled(job, ahead=1)
 
 
-@variant
+@variant(ceiling=True)
 def opencv_pool(job: Job[Files]) -> Iterable[Batch]:
     """The ceiling: a bare pool of OpenCV decoders, a thread a core, which is given everything at once."""
     return _pooled(job, ahead=len(job.inputs.paths))
@@ -283,7 +282,7 @@ def keras_pydataset_processes(job: Job[Files]) -> Iterable[Batch]:
     return _pydataset(job, workers=4, use_multiprocessing=True)
 
 
-@variant
+@variant(historic=True, capacity=QUEUE + 2 * 32 + 4)  # the queue, two batches in hand, a picture a thread
 def tf1_queue(job: Job[Files]) -> Iterable[Batch]:
     """The queues of TensorFlow 1: ``slice_input_producer`` and ``train.batch(num_threads=4, capacity=64)``."""
     import numpy as np

@@ -12,8 +12,9 @@ from loaders._units import Bytes, Count, Level, Name, Quantity, Seconds, Share, 
 
 Status = Literal["ok", "failed", "over_budget", "timed_out", "wrong_output", "skipped"]
 
-SCHEMA = 1
-"""Raised by hand when a record's meaning changes; older records are then no longer read."""
+SCHEMA = 2
+"""Raised by hand when a record's meaning changes. Older records stay readable: they are an older instrument's, stand in
+sets of their own, and no answer rests on them."""
 
 MOST_POINTS = msgspec.Meta(max_length=10_000)
 """Of a trace or a walk; the suite writes 400 and 1000."""
@@ -35,6 +36,7 @@ class Trial(msgspec.Struct, frozen=True):
     """What to run: one strategy, on one corpus, once.
 
     ``corpus`` is the directory of the corpus; ``epochs`` is how often it is walked; ``outside`` are ``--with`` files;
+    ``imports`` are modules that earlier runs were seen to import while they were measured;
     ``memory_limit`` is in bytes for the whole process tree, ``deadline`` in seconds. ``variables`` are set before the
     process starts; with ``skip``, a reason in words, it is not started.
     """
@@ -47,6 +49,7 @@ class Trial(msgspec.Struct, frozen=True):
     epochs: int = 1
     outside: list[str] = []
     variables: dict[str, str] = {}
+    imports: list[str] = []
     skip: str = ""
     memory_limit: int | None = None
     deadline: float = 600.0
@@ -64,6 +67,8 @@ class BatchTime(msgspec.Struct, frozen=True):
 class MemoryTrace(msgspec.Struct, frozen=True):
     """Memory above the baseline over the batches: parallel lists.
 
+    ``resident`` is that of the process, or with ``tree`` of all its processes together (PSS). ``file`` is the part of it
+    that the system can take back because a file holds it too.
     ``in_use`` is what malloc has handed out and ``held`` what it was given back and has kept (``None`` where the
     allocator cannot be asked); the rest of resident memory is Python's own arenas, code and stacks. TensorFlow with
     oneDNN takes larger tensors from a pool, in chunks that are in use as a whole, touched or not.
@@ -74,9 +79,11 @@ class MemoryTrace(msgspec.Struct, frozen=True):
     resident: list[Bytes]
     in_use: list[Bytes] | None
     held: list[Bytes] | None = None
+    file: list[Bytes] | None = None
+    tree: bool = False
 
     def __post_init__(self) -> None:
-        lists = (self.step, self.seconds, self.resident, self.in_use, self.held)
+        lists = (self.step, self.seconds, self.resident, self.in_use, self.held, self.file)
         if len({len(each) for each in lists if each is not None}) > 1:
             raise ValueError("the lists of a memory trace differ in length")
 
@@ -110,12 +117,21 @@ class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
     Attributes
     ----------
     epoch_time
-        Seconds from just before the strategy is built to its exhaustion, so that one that does its work when it is
+        Seconds of the first epoch, from just before the strategy is built, so that one that does its work when it is
         called is charged like one that does it when it is iterated.
-    later_epoch_time
-        Seconds of an epoch after the first: their median.
+    steady_time
+        Seconds of an epoch once the strategy runs: the median of the epochs after the first, of the same object (built
+        anew where it is one-way). Absent where an epoch has fewer than three batches.
+    start_time
+        Seconds of ``first_batch_time`` beyond a steady batch: tracing, threads, filling buffers. Absent where
+        ``steady_time`` is.
     first_batch_time
         Seconds from the call that builds the strategy to the first batch in hand.
+    wait_time
+        Seconds that a slow consumer, which takes ``slow_step`` seconds for each batch, waits for a batch in the mean,
+        the first left out: about zero where the strategy works ahead.
+    slow_step
+        Seconds that the slow consumer takes for each batch.
     sample_time
         Seconds a sample after the first batch; the whole epoch's where there is one batch only.
     throughput
@@ -125,21 +141,27 @@ class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
     cpu_time
         Seconds of an epoch, user and system, ended children included.
     peak_memory
-        Bytes: highest resident set above the baseline, which is read after imports and inputs, without
-        ``code_memory``.
+        Bytes: highest resident set above the baseline, which is read after imports and inputs, and after the code of
+        all libraries has been mapped.
+    peak_memory_slow
+        Bytes: the same with the slow consumer's epoch included; a slow consumer fills buffers that a fast one never does.
     peak_memory_tree
-        Bytes: the same over the process tree, shared pages divided (PSS), where there were child processes.
+        Bytes: the highest of all epochs over the process tree, shared pages divided (PSS), where there were child
+        processes.
+    needed_memory
+        Bytes of the highest of these that the system cannot take back: the peak without the pages of mapped files, and
+        never less than the highest anonymous and shared memory that was seen.
+    anonymous_memory, file_memory, shared_memory
+        Bytes above the baseline: the highest that was seen of memory that no file holds (``RssAnon``), of mapped files
+        (``RssFile``) and of shared memory (``RssShmem``), each at its own time; process tree included.
     memory_floor
         Bytes that the strategy's buffers must hold at least, where they are known.
     retained_memory
         Bytes still held above the baseline after exhaustion, ``del`` and ``gc.collect()``.
-    code_memory
-        Bytes of shared libraries that were mapped when they were first used. How much depends on the installation,
-        not on the strategy, so it is in neither ``peak_memory`` nor ``retained_memory``.
     convert_time
         Seconds to write what the strategy reads, into the page cache, in a process of its own.
     convert_memory
-        Bytes: the highest resident set of that process above its baseline, without the code of libraries.
+        Bytes: the highest resident set of that process above its baseline, the code of libraries mapped before.
     disk_bytes
         Bytes of the files that the strategy reads, or writes for a later epoch.
     bodies_in_flight
@@ -167,17 +189,24 @@ class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
     """
 
     epoch_time: Seconds | None = None
-    later_epoch_time: Seconds | None = None
+    steady_time: Seconds | None = None
+    start_time: Seconds | None = None
+    wait_time: Seconds | None = None
+    slow_step: Seconds | None = None
     first_batch_time: Seconds | None = None
     sample_time: Seconds | None = None
     throughput: Quantity | None = None
     batch_time: BatchTime | None = None
     cpu_time: Seconds | None = None
     peak_memory: Size | None = None
+    peak_memory_slow: Size | None = None
     peak_memory_tree: Size | None = None
+    needed_memory: Size | None = None
+    anonymous_memory: Bytes | None = None
+    file_memory: Bytes | None = None
+    shared_memory: Bytes | None = None
     memory_floor: Size | None = None
     retained_memory: Bytes | None = None
-    code_memory: Bytes | None = None
     convert_time: Seconds | None = None
     convert_memory: Size | None = None
     disk_bytes: Size | None = None
@@ -269,6 +298,12 @@ class Record(msgspec.Struct, frozen=True):
 
 class Measured(msgspec.Struct, frozen=True, tag=True):
     """The fresh process has measured; what it holds from here on is the check's."""
+
+
+class Imported(msgspec.Struct, frozen=True, tag=True):
+    """The fresh process has imported modules while it was measured, so its figures are void; the next imports them first."""
+
+    modules: list[str]
 
 
 class Outcome(msgspec.Struct, frozen=True, tag=True):
