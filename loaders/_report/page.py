@@ -15,7 +15,7 @@ from markupsafe import Markup
 from loaders import _registry, _words
 from loaders._calibration import Calibration
 from loaders._check import selftest
-from loaders._report import charts, claims, findings, instruments
+from loaders._report import charts, chooser, claims, findings, instruments
 from loaders._report.asv_files import AsvResult
 from loaders._report.sets import ResultSet
 from loaders._rows import RESOLUTION, Comparison, Row
@@ -113,6 +113,7 @@ def _environment() -> jinja2.Environment:
         each_amount=lambda values: _each(values, _words.amount),
         prose=_prose,
         line=_line,
+        embedded=chooser.embedded,
     )
     environment.globals.update(
         time_chart=charts.time_chart,
@@ -138,6 +139,9 @@ def _environment() -> jinja2.Environment:
         most=_words.most,
         waiting=_words.waiting,
         ordered=_words.ordered,
+        chooser_options=chooser.options,
+        chooser_values=chooser.VALUES,
+        chooser_kinds={letter: kind for kind, letter in chooser.LETTERS.items()},
     )
     return environment
 

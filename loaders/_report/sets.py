@@ -13,6 +13,7 @@ from loaders import _calibration, _registry
 from loaders._calibration import Calibration
 from loaders._check import selftest
 from loaders._check.selftest import Selftest
+from loaders._report.chooser import Choice, choices
 from loaders._rows import Comparison, comparison
 from loaders._trial import Record, log
 from loaders._trial.record import Environment
@@ -42,6 +43,8 @@ class ResultSet(msgspec.Struct, frozen=True):
         The newest of its machine, whatever the data.
     selftest
         The newest of its machine: how often the performance check is wrong.
+    choices
+        What a reader can choose from, by question and case; empty for replaced runs.
     """
 
     origin: Origin
@@ -50,6 +53,7 @@ class ResultSet(msgspec.Struct, frozen=True):
     comparisons: list[Comparison]
     calibration: Calibration | None = None
     selftest: Selftest | None = None
+    choices: list[Choice] = []
 
     @property
     def data(self) -> str:
@@ -190,6 +194,7 @@ def _set(origin: Origin, commit: str, runs: dict[str, list[Record]], calibration
             if name in runs
         ],
         calibration,
+        choices=[] if commit else [each for name in questions if name in runs for each in choices(runs[name])],
     )
 
 
