@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -42,12 +42,14 @@ BATCHING: Mapping[str, Planted] = {
     "keras_pydataset_1": Planted(0.0015, memory=lambda _: 41.0),
     "keras_pydataset_2": Planted(0.0011, 0.05, memory=lambda _: 110.0, noise=0.2),
     "keras_pydataset_4": Planted(0.0010, 0.05, memory=lambda samples: 8 * samples**0.5),
-    "keras_pydataset_processes": Planted(0.0011, 0.05, memory=lambda samples: 280.0),
+    "keras_pydataset_processes": Planted(0.0011, 0.05, memory=lambda _: 280.0),
 }
 
 
 def environment(machine: str = "box", cpu: str = "A CPU", commit: str = "a" * 40) -> Environment:
-    return Environment(machine=machine, cpu=cpu, cores=2, python="3.11.7", packages={"tensorflow": "2.21"}, commit=commit)
+    return Environment(
+        machine=machine, cpu=cpu, cores=2, python="3.11.7", packages={"tensorflow": "2.21"}, commit=commit
+    )
 
 
 def run(
@@ -100,3 +102,15 @@ def run(
                     )
                 )
     return found
+
+
+def noisy(planted: Planted) -> Planted:
+    """Return the same with trials that differ three times as much."""
+    return replace(planted, noise=3 * planted.noise)
+
+
+def failed(records: list[Record], strategy: str) -> list[Record]:
+    """Return the records with one trial of a strategy failed."""
+    place = next(index for index, each in enumerate(records) if each.strategy == strategy)
+    bad = msgspec.structs.replace(records[place], status="failed", message="ValueError: planted", metrics=Metrics())
+    return [*records[:place], bad, *records[place + 1 :]]
