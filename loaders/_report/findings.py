@@ -79,7 +79,8 @@ def _listed(names: Sequence[str]) -> str:
     """Return ``a``, ``a and b``, ``a, b and c``, ``a, b, c and 4 more``."""
     shown = list(names[:NAMED])
     last = f"{len(names) - NAMED} more" if len(names) > NAMED else shown.pop() if len(shown) > 1 else ""
-    return f"{', '.join(shown)} and {last}" if last else shown[0]
+    listed = f"{', '.join(shown)} and {last}" if last else shown[0]
+    return f"{listed}," if ", " in listed.rpartition(" and ")[2] else listed  # it ends with an apposition
 
 
 def _full_name(row: Row, rows: Sequence[Row]) -> str:
@@ -100,11 +101,11 @@ def of_time(rows: Sequence[Row]) -> str:
         return f"{name_of(top, rows)} was fastest{those}, but a single sample shows no difference"
     names = [_full_name(row, rows) for row in first]
     if len(first) == 1:
-        return f"{names[0]} is fastest{those}"
+        return f"{_listed(names)} is fastest{those}"
     if len(first) <= NAMED:
         return f"{_listed(names)} are fastest{those}: these cannot be told apart, all others are slower"
     if len(first) >= len(loaders_of(timed)):
-        return f"No strategy can be shown to be fastest{those}: {names[0]} has the least time"
+        return f"No strategy can be shown to be fastest{those}: {_listed(names[:1])} has the least time"
     return (
         f"{len(first)} of {len(loaders_of(timed))} strategies may be fastest{those} and cannot be told apart: "
         f"{_listed(names)}; all others are slower"
@@ -354,7 +355,7 @@ def of_calibration(calibration: Calibration) -> str:
         worst = max(abs((reading.share or 0.0) if by_share else reading.error.value) for reading in known)
         within = percent(worst) if by_share else quantity(worst, unit)
         said.append(f"{each.instrument.words} ({span}) {f'within {within}' if worst else 'exactly'}")
-    sentences = [f"Known truths are read so: {', '.join(said)}"] if said else []
+    sentences = [f"Instrument error against known values: {', '.join(said)}"] if said else []
     off = [reading for reading in calibration.readings if reading.verdict == "off"]
     if off:
         named = (f"{INSTRUMENTS[each.metric].words} of {each.strategy}, {promise(each)}" for each in off)
@@ -388,4 +389,5 @@ def of(rows: Sequence[Row], laws: Mapping[str, Law] | None = None) -> str:
     first = [each for each in held if each.startswith("Avoid ")]
     rest = [each for each in held if not each.startswith(("\0", "Avoid "))]
     together = [f"With the same output: {'; '.join(same)}"] if same else []
-    return ". ".join([*first, *together, *rest, f"Peak memory {memory[0].lower()}{memory[1:]}"]) + "."
+    peaks = [f"Peak memory {memory[0].lower()}{memory[1:]}" if memory.startswith("From") else memory]
+    return ". ".join([*first, *together, *rest, *peaks]) + "."

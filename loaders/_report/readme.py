@@ -90,8 +90,8 @@ def _findings(published: sets.ResultSet) -> str:
             "",
             f"Means over trials, each in a fresh process, with 95 % intervals. *Start* is what the first batch takes "
             f"beyond a steady one, *{EPOCHS} epochs* the total of these, conversion included; memory is above a "
-            f"baseline that is read after imports and inputs, and *needed* what of it the system cannot take back, with "
-            f"a fast or a slow consumer; dB: likeness to an anti-aliased resize. {_words.UNCORRECTED} "
+            f"baseline that is read after imports and inputs, and *needed* what of it the system cannot take back, "
+            f"with a fast or a slow consumer; dB: likeness to an anti-aliased resize. {_words.UNCORRECTED} "
             f"{_words.hardware_in_words(published.environment)}.",
         ]
     )
