@@ -265,16 +265,29 @@ def case_in_words(case: dict[str, str]) -> str:
 
 
 def growth_in_words(growth: Growth) -> str:
-    """Return the verdict with the figure that decides it: ``growing, in use: 64.0 KiB a step (63.1 to 64.9)``."""
+    """Return the verdict with the figure that decides it.
+
+    ``flat at 12.0 MiB: at most 0.8 MiB more per 1000 steps, over 400 steps``, ``growing, in use: 64.0 KiB a step (63.1
+    to 64.9)``. "No leak" is said only where what is in use has such a bound.
+    """
+    leaks = "" if growth.in_use_bound is None else f"no leak: in use at most {_gain(growth.in_use_bound)}"
     if growth.verdict == "undecided":
         return f"undecided: {growth.message}"
     if growth.verdict in ("flat", "plateau"):
         kept = max(0.0, growth.held or 0.0)
         # What is kept is part of a level that it may exceed: pages that were given back are not resident.
         whose = f", of it {amount(kept)} held by the allocator" if 2**20 <= kept <= growth.level else ""
-        return f"{growth.verdict} at {amount(growth.level)}{whose}, over {growth.steps} steps"
+        said = f"{growth.verdict} at {amount(growth.level)}{whose}"
+        if growth.bound is None:  # an older record
+            return f"{said}, over {growth.steps} steps, without a bound"
+        return "; ".join(filter(None, [f"{said}: at most {_gain(growth.bound)}, over {growth.over} steps", leaks]))
     slope, low, high = (each / 2**10 for each in (growth.slope, growth.low, growth.high))
-    return f"{growth.verdict}: {slope:.1f} KiB a step ({low:.1f} to {high:.1f}); {growth.message}"
+    said = f"{growth.verdict}: {slope:.1f} KiB a step ({low:.1f} to {high:.1f})"
+    return "; ".join(filter(None, [said, leaks, growth.message]))
+
+
+def _gain(bound: float) -> str:
+    return f"{amount(math.ceil(bound / MIB * 10) * MIB / 10)} more per 1000 steps"
 
 
 def cached(shares: Iterable[tuple[float, float] | None]) -> str:
