@@ -199,7 +199,7 @@ def over_steps(row: Row) -> str:
     said = level(row.growth, row.level, row.level_held)
     if row.growth_bound is None or row.growth not in ("flat", "plateau"):
         return said
-    return f"{said}, grows by at most {quantity(row.growth_bound, 'bytes')} per 1000 steps"
+    return f"{said}: at most {gain(row.growth_bound)}"
 
 
 def one_line(text: str) -> str:
@@ -270,7 +270,7 @@ def growth_in_words(growth: Growth) -> str:
     ``flat at 12.0 MiB: at most 0.8 MiB more per 1000 steps, over 400 steps``, ``growing, in use: 64.0 KiB a step (63.1
     to 64.9)``. "No leak" is said only where what is in use has such a bound.
     """
-    leaks = "" if growth.in_use_bound is None else f"no leak: in use at most {_gain(growth.in_use_bound)}"
+    leaks = "" if growth.in_use_bound is None else f"no leak: in use at most {gain(growth.in_use_bound)}"
     if growth.verdict == "undecided":
         return f"undecided: {growth.message}"
     if growth.verdict in ("flat", "plateau"):
@@ -280,13 +280,14 @@ def growth_in_words(growth: Growth) -> str:
         said = f"{growth.verdict} at {amount(growth.level)}{whose}"
         if growth.bound is None:  # an older record
             return f"{said}, over {growth.steps} steps, without a bound"
-        return "; ".join(filter(None, [f"{said}: at most {_gain(growth.bound)}, over {growth.over} steps", leaks]))
+        return "; ".join(filter(None, [f"{said}: at most {gain(growth.bound)}, over {growth.over} steps", leaks]))
     slope, low, high = (each / 2**10 for each in (growth.slope, growth.low, growth.high))
     said = f"{growth.verdict}: {slope:.1f} KiB a step ({low:.1f} to {high:.1f})"
     return "; ".join(filter(None, [said, leaks, growth.message]))
 
 
-def _gain(bound: float) -> str:
+def gain(bound: float) -> str:
+    """Return a bound on growth, rounded up: ``0.8 MiB more per 1000 steps``."""
     return f"{amount(math.ceil(bound / MIB * 10) * MIB / 10)} more per 1000 steps"
 
 

@@ -21,6 +21,7 @@ from loaders._words import (
     estimated,
     factor,
     fatter,
+    gain,
     percent,
     promise,
     quantity,
@@ -247,7 +248,7 @@ def of_level(rows: Sequence[Row]) -> str:
     if held > beyond / 2:
         whose = f", and {amount(held)} of it was freed and is held by the allocator"
         if ill.in_use_bound is not None:
-            whose += f": no leak, what is in use grows by at most {quantity(ill.in_use_bound, 'bytes')} per 1000 steps"
+            whose += f": no leak, in use at most {gain(ill.in_use_bound)}"
     return f"{ill.strategy} holds {amount(ill.level.value)}, {factor(ill.level.value / ill.floor)} its floor{whose}"
 
 
