@@ -48,7 +48,7 @@ def test_a_grid_has_200_settings_or_more() -> None:
 
 @pytest.mark.parametrize("name", ["tf1_queue", "opencv_pool", "tfdata_paths_2"])
 def test_taking_what_nobody_may_take_is_found(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    right = choose.Reckoned.barred.func
+    right = _barred()
     monkeypatch.setattr(
         choose.Reckoned,
         "barred",
@@ -58,10 +58,15 @@ def test_taking_what_nobody_may_take_is_found(monkeypatch: pytest.MonkeyPatch, n
 
 
 def test_nothing_though_something_is_allowed_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = choose.Reckoned.barred.func
+    right = _barred()
     barred = {"path_generator": "failed", "memory_map": "failed"}
     monkeypatch.setattr(choose.Reckoned, "barred", property(lambda self: {**right(self), **barred}))
     assert replay.replay(_few())["null though something is allowed"] > 0
+
+
+def _barred() -> Callable[[choose.Reckoned], dict[str, choose.Kind]]:
+    found: Callable[[choose.Reckoned], dict[str, choose.Kind]] = vars(choose.Reckoned)["barred"].func
+    return found
 
 
 def _few() -> list[Record]:

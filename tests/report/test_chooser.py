@@ -13,9 +13,10 @@ import pytest
 from markupsafe import Markup
 from playwright.sync_api import Page, sync_playwright
 
+from loaders import _words
 from loaders._advise.choose import Settings, laws_of, reckon
 from loaders._report import chooser, page
-from loaders._stats import quantile
+from loaders._stats import estimate, quantile
 from tests.advise import golden, made
 from tests.report.test_browser import CHROMIUM, QUIET
 
@@ -87,13 +88,10 @@ def test_the_page_shows_what_was_decided(opened: Page, case: golden.Case) -> Non
     assert (f"Take {case.recommended}:" in advice) if case.recommended else advice.startswith("Nothing surely fits")
     values = {name: chooser.VALUES[name][place] for name, place in case.settings.items()}
     among = golden.choice_of(case.run).candidates
-    reckoned = reckon(among, Settings(**values), laws_of(among))
+    reckoned = reckon(among, msgspec.convert(values, Settings), laws_of(among))
     picked = opened.locator("tr.picked th")
     assert picked.all_inner_texts() == ([case.recommended] if case.recommended else [])
     if case.recommended:
-        from loaders import _words
-        from loaders._stats import estimate
-
         wait = estimate(list(reckoned.waits[case.recommended].values()), "linear")
         assert _words.duration(wait.value) in advice
         assert _words.amount(reckoned.memory[case.recommended].high) in advice  # type: ignore[union-attr, arg-type]
