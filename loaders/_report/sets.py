@@ -13,6 +13,7 @@ from loaders import _calibration, _registry
 from loaders._calibration import Calibration
 from loaders._check import selftest
 from loaders._check.selftest import Selftest
+from loaders._report.chooser import Choice, choices
 from loaders._rows import Comparison, comparison
 from loaders._trial import Record, log
 from loaders._trial.record import SCHEMA, Environment
@@ -48,6 +49,8 @@ class ResultSet(msgspec.Struct, frozen=True):
         The newest of its machine, whatever the data.
     selftest
         The newest of its machine: how often the performance check is wrong.
+    choices
+        What a reader can choose from, by question and case; empty for replaced runs.
     """
 
     origin: Origin
@@ -56,6 +59,7 @@ class ResultSet(msgspec.Struct, frozen=True):
     comparisons: list[Comparison]
     calibration: Calibration | None = None
     selftest: Selftest | None = None
+    choices: list[Choice] = []
 
     @property
     def data(self) -> str:
@@ -234,6 +238,9 @@ def _set(origin: Origin, commit: str, runs: dict[str, list[Record]], calibration
             if name in runs
         ],
         calibration,
+        choices=[]
+        if commit or origin.schema != SCHEMA
+        else [each for name in questions if name in runs for each in choices(runs[name])],
     )
 
 
