@@ -115,7 +115,6 @@ def _environment() -> jinja2.Environment:
         ceiling_finding=findings.of_ceiling,
         laws_finding=findings.of_laws,
         cached=lambda rows: _words.cached(row.page_cache for row in rows),
-        bounds=lambda each: each and (each.value, each.low, each.high),
         tiers=_tiers,
         resolutions=_resolutions,
         warnings_first=lambda each: sorted(each, key=lambda one: not findings.of_worst(one.cases[0][1])),

@@ -238,7 +238,9 @@ def _set(origin: Origin, commit: str, runs: dict[str, list[Record]], calibration
             if name in runs
         ],
         calibration,
-        choices=[] if commit else [each for name in questions if name in runs for each in choices(runs[name])],
+        choices=[]
+        if commit or origin.schema != SCHEMA
+        else [each for name in questions if name in runs for each in choices(runs[name])],
     )
 
 
