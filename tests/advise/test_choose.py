@@ -124,6 +124,19 @@ def test_a_first_epoch_that_costs_more_counts_by_epochs() -> None:
     assert decided(cached, plain, step=0.0, epochs=20).recommended == "cached"
 
 
+def test_where_epochs_are_too_short_to_be_steady_the_first_one_counts() -> None:
+    short = [
+        msgspec.structs.replace(each, amounts=[msgspec.structs.replace(one, steady={}) for one in each.amounts])
+        for each in (FAST, SLOW)
+    ]
+    assert not reckon(short, Settings(2**30)).steady
+    assert decided(*short, step=0.0).recommended == "fast"
+    few = msgspec.structs.replace(short[1], name="few", amounts=short[1].amounts[:1])
+    found = reckon([FAST, SLOW, few], Settings(2**30))
+    assert found.steady, "what ran with little data only does not take the others' steady epochs away"
+    assert found.decide(2**30).recommended == "fast"
+
+
 def _dear(amount: Amount) -> Amount:
     return msgspec.structs.replace(amount, first={index: 5 * each for index, each in amount.steady.items()})
 
