@@ -311,7 +311,7 @@ class Imported(msgspec.Struct, frozen=True, tag=True):
 class Outcome(msgspec.Struct, frozen=True, tag=True):
     """What the fresh process reports of itself when it comes to its end.
 
-    ``began`` and ``ended`` are when the epochs for a fast consumer did, in seconds of the clock that batches are stamped by.
+    ``began`` and ``ended`` are when the epochs for a fast consumer did, in seconds of the clock of batches.
     """
 
     status: Status
