@@ -153,8 +153,8 @@ def test_a_plan_follows_from_the_size(corpus: Corpus, size: str, cases: int, rou
 
 def test_a_quick_plan_runs_what_carries_the_finding_and_outside_strategies(corpus: Corpus) -> None:
     quick = _compare.plan("read_order", corpus, quick=True)
-    assert quick.strategies == ("range_indexed", "parallel_reads", "interleave")
-    assert quick.trials_a_round == 9  # at three amounts of data, for the law of memory
+    assert quick.strategies == ("range_indexed", "parallel_reads")
+    assert quick.trials_a_round == 6  # at three amounts of data, for the law of memory
     assert {case["record"] for case in quick.cases} == {"jpeg"}
 
 
