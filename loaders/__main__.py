@@ -305,7 +305,9 @@ def report(out: Path, outside: Sequence[str]) -> None:
 @click.option(
     "--only", multiple=True, metavar="QUESTION[.STRATEGY]", help="[default: what the change can have touched]"
 )
-@click.option("--all", "every", is_flag=True, help="Every strategy, whatever the change can reach.")
+@click.option(
+    "--all", "every", is_flag=True, help="Every strategy, or every one of --only, whatever the change can reach."
+)
 @click.option(
     "--minutes",
     type=click.FloatRange(min=0, min_open=True),
@@ -330,7 +332,7 @@ def check(
 ) -> None:
     """Say whether HEAD (the working tree where none is given) is slower or fatter than the commit BASE.
 
-    Exit code 1 for a regression that is confirmed beyond the margin; what is inconclusive is said, and is none. An
+    Exit code 1 for a regression that is confirmed beyond the margin; what is undecided is said, and is none. An
     interruption (130) shows what was measured.
     """
     from loaders import _terminal
@@ -377,8 +379,15 @@ def check(
 @click.option(
     "--minutes", type=click.FloatRange(min=0, min_open=True), default=10.0, show_default=True, help="Of each."
 )
+@click.option(
+    "--subject",
+    type=click.Choice(("python", "tensorflow")),
+    default="python",
+    show_default=True,
+    help="What the differences are planted in.",
+)
 @_json
-def selftest(*, checks: int, minutes: float, as_json: bool) -> None:
+def selftest(*, checks: int, minutes: float, subject: str, as_json: bool) -> None:
     """Measure the error of `check`: identical sides, and planted differences of time and memory.
 
     Each check is kept as soon as it has ended, and the same command continues; the page shows the result.
@@ -389,19 +398,20 @@ def selftest(*, checks: int, minutes: float, as_json: bool) -> None:
 
     corpus = _open("tiny", None, strict=True)
     _registry.load_files([own.FILE])
-    planned = _compare.plan(own.QUESTION, corpus, outside=(str(own.FILE),))
+    planned = _compare.plan(own.QUESTIONS_OF[subject], corpus, outside=(str(own.FILE),))
+    kinds = own.KINDS_OF[subject]
 
     def trial(strategy: str, seed: int) -> Record:
         return run_trial(planned.trial(strategy, planned.cases[0], seed), corpus)
 
     with log.exclusive(machine.machine_name()):
         path = log.log_path(machine.machine_name()).with_name(own.NAME)
-        tallies = own.selftest(checks, minutes * 60, trial, path, told=_terminal.told_of_selftest)
+        tallies = own.selftest(checks, minutes * 60, trial, path, kinds, told=_terminal.told_of_selftest)
     if as_json:
         _print_json(tallies)
     else:
         _terminal.show_selftest(tallies)
-    wrong = sum(each.alarms for each in tallies if each.kind == own.KINDS[0].name)
+    wrong = sum(each.alarms for each in tallies if each.kind == kinds[0].name)
     sys.exit(1 if wrong else 0)
 
 

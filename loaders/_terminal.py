@@ -133,7 +133,7 @@ def checking(seconds: float) -> Iterator[Callable[[list[Outcome]], None]]:
             left = [
                 each.name
                 for each in outcomes
-                if any(one.verdict == "inconclusive" for one in each.judgements) or not each.judgements
+                if any(one.verdict == "undecided" for one in each.judgements) or not each.judgements
             ]
             bar.update(task, completed=time.monotonic() - begun, left=f"{len(left)} of {len(outcomes)} undecided")
 
