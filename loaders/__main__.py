@@ -1,4 +1,4 @@
-"""The command line: ``python -m loaders list | trial | compare | check | selftest | report | readme``."""
+"""The command line: ``python -m loaders list | trial | compare | check | selftest | evidence | report | readme``."""
 
 from __future__ import annotations
 
@@ -413,6 +413,35 @@ def selftest(*, checks: int, minutes: float, subject: str, as_json: bool) -> Non
         _terminal.show_selftest(tallies)
     wrong = sum(each.alarms for each in tallies if each.kind == kinds[0].name)
     sys.exit(1 if wrong else 0)
+
+
+@main.command()
+@click.argument("names", nargs=-1, type=click.Choice(("simulation", "checks")))
+@click.option("--repetitions", type=click.IntRange(min=2), default=1000, show_default=True, help="Of each kind.")
+@click.option(
+    "--noise",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The trial log whose noise is taken. [default: that of the published results]",
+)
+@_json
+def evidence(names: Sequence[str], repetitions: int, noise: Path | None, *, as_json: bool) -> None:
+    """Count how often the judge and the check are wrong, by simulation: `simulation`, `checks`, or both.
+
+    Each experiment is kept as it ends. Exit code 1 where a count misses what is wanted by more than chance explains.
+    """
+    from loaders import _evidence, _terminal
+    from loaders._trial import log, machine
+
+    source = noise or log.log_path("reference")
+    found = []
+    for name in names or _evidence.EXPERIMENTS:
+        found.append(_evidence.experiment(name, source, repetitions))
+        log.append(log.log_path(machine.machine_name()).with_name(_evidence.NAME), found[-1])
+        if not as_json:
+            _terminal.show_evidence(found[-1])
+    if as_json:
+        _print_json(found)
+    sys.exit(0 if all(count.is_reached for each in found for count in each.counts) else 1)
 
 
 @main.command()

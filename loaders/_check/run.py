@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from loaders._check.judge import NONE_FAILED, Block, Failures, Figure, Judgement, is_due, judge
+from loaders._check.judge import LOOKS, NONE_FAILED, Block, Failures, Figure, Judgement, is_due, judge
 
 FALLBACK = "epoch_time"
 """The metric that every record has: what an older commit's trials lack is asked of neither side."""
@@ -77,6 +77,7 @@ class _State:
         self.subject = subject
         self.measured: list[dict[str, list[dict[str, Any]]]] = []
         self.count = 0
+        self.judged: tuple[int, Outcome] | None = None
         self.failed: dict[str, list[str]] = {"a": [], "b": []}
 
     def run_block(self, seed: int) -> None:
@@ -98,10 +99,17 @@ class _State:
 
     def is_due(self, questions: int) -> bool:
         """Whether another block may decide something."""
+        if self.count not in LOOKS and not self.failures.is_hopeless:
+            return True  # without judging: that takes a while, and nobody asks
         return is_due(self.count, self.outcome(questions).judgements, self.failures, questions)
 
     def outcome(self, questions: int) -> Outcome:
-        """Judge what there is."""
+        """Judge what there is, once after each block."""
+        if self.judged is None or self.judged[0] != self.count:
+            self.judged = (self.count, self._outcome(questions))
+        return self.judged[1]
+
+    def _outcome(self, questions: int) -> Outcome:
         subject = self.subject
         words = [f"{side.upper()} {messages[0]}" for side, messages in self.failed.items() if messages]
         ok = [metrics for found in self.measured for side in found.values() for metrics in side]
@@ -146,7 +154,7 @@ def run(
     seconds: float,
     *,
     questions: int | None = None,
-    told: Callable[[list[Outcome]], None] = lambda _: None,
+    told: Callable[[list[Outcome]], None] | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> list[Outcome]:
     """Measure all subjects, the undecided ones again and again, for at most so many seconds.
@@ -169,5 +177,6 @@ def run(
             if clock() >= end:
                 return [state.outcome(shared) for state in states]
             each.run_block(seed)
-            told([state.outcome(shared) for state in states])
+            if told:
+                told([state.outcome(shared) for state in states])
     return [each.outcome(shared) for each in states]

@@ -127,7 +127,7 @@ def _failed(a: int, b: int, blocks: int) -> Failures:
 @given(data=st.data(), of_a=st.integers(0, 40), of_b=st.integers(0, 40))
 def test_failures_are_counted_by_fishers_exact_test(data: Any, of_a: int, of_b: int) -> None:
     a, b = data.draw(st.integers(0, of_a)), data.draw(st.integers(0, of_b))
-    expected = fisher_exact([[b, of_b - b], [a, of_a - a]], alternative="greater").pvalue
+    expected = fisher_exact(np.array([[b, of_b - b], [a, of_a - a]]), alternative="greater").pvalue
     assert Failures(a, b, of_a, of_b).p == pytest.approx(expected, abs=1e-9)
 
 

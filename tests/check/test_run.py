@@ -159,7 +159,7 @@ def test_two_failures_on_one_side_are_chance_until_shown_otherwise() -> None:
 def test_a_time_that_one_side_lacks_is_asked_of_neither() -> None:
     clock = Clock()
     old = clock.trial("x", "a", 2.0)
-    both = {"metrics": {"epoch_time": 2.0, "steady_time": 1.0, "peak_memory": 10 * MIB}}
+    both: dict[str, Any] = {"metrics": {"epoch_time": 2.0, "steady_time": 1.0, "peak_memory": 10 * MIB}}
     found = run([Subject("x", "steady_time", old, clock.trial("x", "b", 1.0, **both))], 1e6, clock=clock)[0]
     assert found.time
     assert (found.time.verdict, found.timed_by) == ("no difference", "epoch_time")
