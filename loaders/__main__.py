@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from loaders._trial import Record
 
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
-SIZES = ("tiny", "small", "full")
+SIZES = ("tiny", "small", "full", "large")
 
 
 def _bytes(value: str) -> int:
@@ -190,6 +190,7 @@ def trial(
     planned = _compare.plan(
         question, corpus, memory_limit=memory_limit, deadline=deadline, outside=tuple(files), epochs=epochs
     )
+    log.refuse_other_processor(log.log_path(machine.machine_name()), machine.processor())
     record = run_trial(planned.trial(strategy, case, seed), corpus)
     try:
         log.append(log.log_path(machine.machine_name()), record)

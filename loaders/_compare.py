@@ -147,7 +147,7 @@ def plan(
             for name, each in _registry.variants(question).items()
             if not (quick and asked.quick) or name in asked.quick or each.is_outside
         ),
-        cases=tuple(case for case in (asked.cases if every else [asked.default_case]) if wanted <= case.items()),
+        cases=tuple(case for case in (asked.cases if every else asked.default_cases) if wanted <= case.items()),
         rounds=rounds or size.rounds,
         corpus=corpus,
         memory_limit=memory_limit,
@@ -192,6 +192,7 @@ def run(
         While another comparison is under way, or where the log cannot be written.
     """
     with log.exclusive(machine.machine_name()):
+        log.refuse_other_processor(log.log_path(machine.machine_name()), machine.processor())
         return _run(planned, done, begin, say)
 
 

@@ -195,6 +195,14 @@ class Question:
         return {axis: values[0] for axis, values in self.axes.items()}
 
     @property
+    def default_cases(self) -> list[dict[str, str]]:
+        """The default with every amount of data, so that memory can be held against it."""
+        first = self.default_case
+        return [
+            case for case in self.cases if all(case[axis] == first[axis] for axis in case if axis != self.size_axis)
+        ]
+
+    @property
     def cases(self) -> list[dict[str, str]]:
         """What comparisons run, the default first: the slices, else every combination of the axes' values."""
         if self.slices:
@@ -234,6 +242,8 @@ class Variant:
         ceiling.
     capacity
         Samples that all its buffers hold at the most, where that is declared in its code: beyond it memory is level.
+    optional
+        Modules that need not be installed: without them it is skipped, in words.
     """
 
     question: str
@@ -252,6 +262,7 @@ class Variant:
     historic: bool = False
     ceiling: bool = False
     capacity: int = 0
+    optional: Sequence[str] = ()
 
     @property
     def is_outside(self) -> bool:
@@ -307,6 +318,7 @@ def variant(
     historic: bool = False,
     ceiling: bool = False,
     capacity: int = 0,
+    optional: Sequence[str] = (),
 ) -> Callable[[BuildT], BuildT]: ...
 def variant(
     build: BuildT | None = None,
@@ -325,6 +337,7 @@ def variant(
     historic: bool = False,
     ceiling: bool = False,
     capacity: int = 0,
+    optional: Sequence[str] = (),
 ) -> BuildT | Callable[[BuildT], BuildT]:
     """Declare a strategy; the function is returned as it was given.
 
@@ -336,7 +349,7 @@ def variant(
         Ratios are taken to this strategy. Exactly one in a question.
     tier
         One of ``TIERS``.
-    matches, variables, preload, only, convert, series, at, truth, historic, ceiling, capacity
+    matches, variables, preload, only, convert, series, at, truth, historic, ceiling, capacity, optional
         See ``Variant``.
 
     Raises
@@ -377,6 +390,7 @@ def variant(
             historic=historic,
             ceiling=ceiling,
             capacity=capacity,
+            optional=optional,
         )
         return function
 
@@ -487,7 +501,7 @@ def imports_of(function: Callable[..., Any]) -> dict[str, set[str]]:
 
     The trial imports these beforehand, so that import time and memory are in no figure; the attributes matter
     because NumPy, scikit-image and TensorFlow load parts of themselves when they are asked for. Helper functions
-    of the same module are followed; a module that is imported by name at run time is not seen.
+    of the same module are followed. It is a first guess: what others import is found out by running.
     """
     import dis
 
@@ -495,26 +509,28 @@ def imports_of(function: Callable[..., Any]) -> dict[str, set[str]]:
     aliases: dict[str, str] = {}
 
     def scan(code: types.CodeType) -> None:
-        importing = loaded = ""
+        module = stored = loaded = ""
+        constant: object = None
         for instruction in dis.get_instructions(code):
             name, value = instruction.opname, instruction.argval
             if name == "IMPORT_NAME":
-                importing = value
-                found.setdefault(importing, set())
+                # The constant before it is what `from` lists; `import a.b` stores a, `import a.b as c` takes b of it.
+                module, listed = value, constant if isinstance(constant, tuple) else ()
+                stored = "" if listed else value.partition(".")[0]
+                found.setdefault(module, set()).update(each for each in listed if each != "*")
             elif name == "IMPORT_FROM":
-                found[importing].add(value)
-                importing = ""
-            elif name.startswith("STORE_") and importing:
-                aliases[value] = importing
-                importing = ""
+                stored = stored and module
+            elif name.startswith("STORE_") and stored:
+                aliases[value], stored = stored, ""
             elif name in ("LOAD_ATTR", "LOAD_METHOD") and loaded in aliases:
-                found[aliases[loaded]].add(value)
+                found.setdefault(aliases[loaded], set()).add(value)
+            constant = value if name == "LOAD_CONST" else constant
             # Python 3.13 loads two names with one instruction; the attribute is of the second.
             pair = name.startswith("LOAD_FAST") and isinstance(value, tuple)
             loaded = value[-1] if pair else value if name.startswith("LOAD_") else ""
-        for constant in code.co_consts:
-            if isinstance(constant, types.CodeType):
-                scan(constant)
+        for each in code.co_consts:
+            if isinstance(each, types.CodeType):
+                scan(each)
 
     for each in (inspect.unwrap(function), *_helpers_of(function)):
         if isinstance(each, types.FunctionType):

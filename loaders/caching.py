@@ -3,9 +3,10 @@
 *Asked.* Photographs are decoded and reduced by a heavy Python step, epoch after epoch. Which place for a cache saves
 time, what does it cost in memory and on the disk, and from which epoch on has it paid for itself?
 
-*Held fixed.* 300 JPEG files, read, decoded and reduced to 224x224 (float32) by OpenCV in a ``numpy_function`` with
-``AUTOTUNE``, batches of 32, prefetch, three epochs of one pipeline. The first epoch fills the cache and is shown as the
-time of an epoch; the later ones are shown apart.
+*Held fixed.* JPEG files, ``data`` 18, 75 or 300 of them (x1, x4, x16), read, decoded and reduced to 224x224 (float32)
+by OpenCV in a ``numpy_function`` with ``AUTOTUNE``, batches of 32, prefetch, three epochs of one pipeline. The first
+epoch fills the cache; the later ones, which strategies are ranked by, read from it; both are in the total over
+several epochs.
 
 *Not measured.* Augmentation, which must stand behind a cache; a cache that another process has filled.
 
@@ -41,9 +42,9 @@ class Files:
     labels: list[int]
 
 
-def _prepare(corpus: Corpus, case: Case, seed: int) -> Files:  # noqa: ARG001 - every round reads the same files
+def _prepare(corpus: Corpus, case: Case, seed: int) -> Files:  # noqa: ARG001 - every round reads alike
     paths, labels = corpus.image_paths, corpus.image_labels
-    chosen = corpus.evenly(IMAGES)
+    chosen = corpus.evenly(corpus.amount(case["data"], IMAGES))
     return Files([paths[index] for index in chosen], [labels[index] for index in chosen])
 
 
@@ -59,6 +60,10 @@ def _check(job: Job[Files], variant: Variant, batches: Iterable[Batch]) -> Quali
 QUESTION = Question(
     prepare=_prepare,
     check=_check,
+    axes={"data": ("x1", "x4", "x16")},
+    slices=({"data": "x16"}, {"data": "x1"}, {"data": "x4"}),
+    size_axis="data",
+    ranked_by="steady_time",
     epochs=EPOCHS,
     quick_epochs=EPOCHS,
     quick=("no_cache", "cache_after_decode"),

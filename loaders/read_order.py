@@ -6,8 +6,9 @@ how well does it mix, and whose fault is it when memory keeps growing?
 *Held fixed.* The same records in five shards, walked several times in one pass (``repeat``); a shuffle buffer of a
 quarter of the records, parsing, batches of 32, two batches prefetched, a warm page cache. A record is an encoded JPEG
 (about 50 KB), a decoded tensor (about 0.5 MB), or one integer, without a shuffle buffer, so that the order of reading
-shows. *Mixed* strategies draw from two sources, the last shard and the others, with weights 0.1 and 0.9. Allocator
-settings are set before a trial's process starts.
+shows; ``data`` is a sixteenth, a quarter or all of the records (x1, x4, x16). *Mixed* strategies draw from two
+sources, the last shard and the others, with weights 0.1 and 0.9. Allocator settings are set before a trial's process
+starts.
 
 *Not measured.* Decoding, which would hide the reading; a slow disk.
 
@@ -33,7 +34,7 @@ PREFETCHED = 2
 """Batches. A number, not AUTOTUNE, so that what a pipeline may hold is known."""
 
 PICTURES = {"record": ("jpeg", "tensor")}
-TENSORS = {"record": ("tensor",)}
+TENSORS = {"record": ("tensor",), "data": ("x16",)}
 """Where an allocator's habits show; with smaller records a cure has little to cure."""
 
 
@@ -51,12 +52,15 @@ class Records:
         In records.
     record
         What a record holds: the case's value.
+    images
+        For each record in order the place of its image among the corpus's.
     """
 
     shards: list[Shard]
     places: list[tuple[int, int, int]]
     shuffle_buffer: int
     record: str
+    images: list[int]
 
     @property
     def is_integer(self) -> bool:
@@ -70,7 +74,8 @@ class Records:
 
 
 def _prepare(corpus: Corpus, case: Case, seed: int) -> Records:  # noqa: ARG001 - shuffling is seeded later
-    shards = corpus.encoded(case["record"])
+    count = corpus.amount(case["data"], len(corpus.image_paths))
+    shards = corpus.encoded(case["record"], count)
     places = [
         (number, offset, length)
         for number, shard in enumerate(shards)
@@ -78,7 +83,7 @@ def _prepare(corpus: Corpus, case: Case, seed: int) -> Records:  # noqa: ARG001 
     ]
     # The integers' order is drawn, and a shuffle buffer would hide how they were read.
     buffer = 1 if case["record"] == "int64" else max(1, len(places) // 4)
-    return Records(shards, places, buffer, case["record"])
+    return Records(shards, places, buffer, case["record"], corpus.evenly(count))
 
 
 def _payload(inputs: Records, index: int) -> bytes:
@@ -96,8 +101,9 @@ def _samples(corpus: Corpus, inputs: Records) -> Iterator[tuple[Any, ...]]:
     import tensorflow as tf
 
     if inputs.record == "jpeg":
-        for path, label in zip(corpus.image_paths, corpus.image_labels, strict=True):
-            yield Path(path).read_bytes(), label
+        paths, labels = corpus.image_paths, corpus.image_labels
+        for place in inputs.images:
+            yield Path(paths[place]).read_bytes(), labels[place]
         return
     for index in range(len(inputs.places)):
         feature = tf.train.Example.FromString(_payload(inputs, index)).features.feature
@@ -112,7 +118,8 @@ def _check(job: Job[Records], variant: Variant, batches: Iterable[Batch]) -> Qua
     may_lose = variant.build is parallel_reads_ignore_errors
     order = check_drawn_from(_samples(job.corpus, inputs), len(inputs.places), batches, may_lose=may_lose)
     shards = [number for number, _, _ in inputs.places]
-    labels = shards if inputs.is_integer else job.corpus.image_labels
+    of_images = job.corpus.image_labels
+    labels = shards if inputs.is_integer else [of_images[place] for place in inputs.images]
     return Quality(
         order=order_quality(order, labels, shards),
         walk=order if inputs.is_integer else None,
@@ -139,9 +146,21 @@ QUESTION = Question(
     floor=_floor,
     shards=lambda job: job.inputs.shards,
     reads=lambda job, _: job.inputs.files,
-    axes={"record": ("jpeg", "tensor", "int64")},
+    axes={"record": ("jpeg", "tensor", "int64"), "data": ("x1", "x4", "x16")},
+    slices=(
+        {"record": "jpeg", "data": "x16"},
+        {"record": "jpeg", "data": "x1"},
+        {"record": "jpeg", "data": "x4"},
+        {"record": "tensor", "data": "x16"},
+        {"record": "tensor", "data": "x1"},
+        {"record": "tensor", "data": "x4"},
+        {"record": "int64", "data": "x16"},
+    ),
+    size_axis="data",
+    ranked_by="steady_time",
     quick=("range_indexed", "parallel_reads", "interleave"),
     epochs=8,
+    quick_epochs=3,
     repeats=True,
 )
 
@@ -246,7 +265,7 @@ def parallel_reads(job: Job[Records]) -> Iterable[Batch]:
     return _batches(_parallel(job.inputs.files), job)
 
 
-@variant(only=PICTURES)
+@variant(only=PICTURES, historic=True)
 def parallel_reads_100(job: Job[Records]) -> Iterable[Batch]:
     """The same with ``buffer_size=100``, as published: its author meant records, but it is bytes."""
     import tensorflow as tf

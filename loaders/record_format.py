@@ -4,10 +4,11 @@
 separate files, as encoded images in TFRecords, as tensors, compressed, reduced? What does the conversion cost, and
 after how many epochs has it paid for itself?
 
-*Held fixed.* 300 of the photographs, five shards, the same label and boxes (float32, serialised) with each; every
-reader parses and decodes with ``AUTOTUNE`` and delivers image (uint8), label and boxes, one by one, because sizes
-differ. A conversion runs in a process of its own, and its time ends when the data is in the page cache. The page cache
-is *warm* (all files in it) or *cold* (none), which the kernel confirms before the measurement.
+*Held fixed.* ``data`` 18, 75 or 300 of the photographs (x1, x4, x16), five shards, the same label and boxes (float32,
+serialised) with each; every reader parses and decodes with ``AUTOTUNE`` and delivers image (uint8), label and boxes,
+one by one, because sizes differ. A conversion runs in a process of its own, and its time ends when the data is in the
+page cache. The page cache is *warm* (all files in it) or *cold* (none), which the kernel confirms before the
+measurement; with a cold one the first epoch alone reads from the disk.
 
 *Not measured.* Shuffling, augmentation, network disks; ``convert_time`` does not wait for the disk.
 
@@ -16,11 +17,11 @@ is *warm* (all files in it) or *cold* (none), which the kernel confirms before t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from loaders._contract import Quality, check_drawn_from
+from loaders._contract import Quality, check_drawn_from, psnr
 from loaders._registry import Batch, Case, Job, Question, Variant, variant
 
 if TYPE_CHECKING:
@@ -57,11 +58,11 @@ class Annotated:
     boxes: list[NDArray[np.float32]]
 
 
-def _prepare(corpus: Corpus, case: Case, seed: int) -> Annotated:  # noqa: ARG001 - the same data in every case and round
+def _prepare(corpus: Corpus, case: Case, seed: int) -> Annotated:  # noqa: ARG001 - every round reads alike
     import numpy as np
 
     paths, labels = corpus.image_paths, corpus.image_labels
-    chosen = corpus.evenly(RECORDS)
+    chosen = corpus.evenly(corpus.amount(case["data"], RECORDS))
     corners = [np.random.default_rng(index).random((1 + index % 8, 2, 2), np.float32) for index in chosen]
     return Annotated(
         paths=[paths[index] for index in chosen],
@@ -74,14 +75,21 @@ def _check(job: Job[Annotated], variant: Variant, batches: Iterable[Batch]) -> Q
     import tensorflow as tf
 
     data = job.inputs
-    is_reduced = variant.build is resized_uint8
+    written = {"resized_uint8": _reduced, "encoded_quality_75": _at_75, "encoded_quality_50": _at_50}
+    kept = written.get(variant.name, lambda picture: picture)
     pictures = (tf.io.decode_jpeg(tf.io.read_file(path), channels=3) for path in data.paths)
-    universe = (
-        ((_reduced(picture) if is_reduced else picture).numpy(), label, boxes)
-        for picture, label, boxes in zip(pictures, data.labels, data.boxes, strict=True)
-    )
-    check_drawn_from(universe, len(data.paths), batches)
-    return Quality()
+    worst = 99.0
+
+    def universe() -> Iterator[tuple[Any, ...]]:
+        nonlocal worst
+        for picture, label, boxes in zip(pictures, data.labels, data.boxes, strict=True):
+            expected = kept(picture).numpy()
+            if expected.shape == picture.shape:
+                worst = min(worst, psnr(expected, picture.numpy()))
+            yield expected, label, boxes
+
+    check_drawn_from(universe(), len(data.paths), batches)
+    return Quality(psnr=worst if variant.name.startswith("encoded_quality") else None)
 
 
 def _reads(job: Job[Annotated], variant: Variant) -> Sequence[str]:
@@ -92,7 +100,17 @@ QUESTION = Question(
     prepare=_prepare,
     check=_check,
     reads=_reads,
-    axes={"page_cache": ("warm", "cold")},
+    axes={"page_cache": ("warm", "cold"), "data": ("x1", "x4", "x16")},
+    slices=(
+        {"page_cache": "warm", "data": "x16"},
+        {"page_cache": "warm", "data": "x1"},
+        {"page_cache": "warm", "data": "x4"},
+        {"page_cache": "cold", "data": "x16"},
+    ),
+    size_axis="data",
+    ranked_by="steady_time",
+    epochs=2,
+    quick_epochs=2,
     quick=("encoded_bytes", "serialize_tensor"),
 )
 
@@ -206,6 +224,47 @@ def encoded_bytes(job: Job[Annotated]) -> Iterable[Batch]:
     import tensorflow as tf
 
     return _read(job, lambda example: tf.io.decode_jpeg(example["image"], channels=3))
+
+
+def _at(picture: tf.Tensor, quality: int) -> tf.Tensor:
+    """Return a picture as a JPEG of lower quality keeps it."""
+    import tensorflow as tf
+
+    return tf.io.decode_jpeg(tf.io.encode_jpeg(picture, quality=quality), channels=3)
+
+
+def _at_75(picture: tf.Tensor) -> tf.Tensor:
+    return _at(picture, 75)
+
+
+def _at_50(picture: tf.Tensor) -> tf.Tensor:
+    return _at(picture, 50)
+
+
+def _write_quality(job: Job[Annotated], quality: int) -> None:
+    import tensorflow as tf
+
+    _write(job, lambda path: {"image": _bytes(tf.io.encode_jpeg(_decoded(path), quality=quality).numpy())})
+
+
+def _write_75(job: Job[Annotated]) -> None:
+    _write_quality(job, 75)
+
+
+def _write_50(job: Job[Annotated]) -> None:
+    _write_quality(job, 50)
+
+
+@variant(tier="same purpose", convert=_write_75)
+def encoded_quality_75(job: Job[Annotated]) -> Iterable[Batch]:
+    """Encoded again as JPEG of quality 75, which most photographs on the web have, instead of 92."""
+    return encoded_bytes(job)
+
+
+@variant(tier="same purpose", convert=_write_50)
+def encoded_quality_50(job: Job[Annotated]) -> Iterable[Batch]:
+    """Encoded again as JPEG of quality 50."""
+    return encoded_bytes(job)
 
 
 def _write_tensors(job: Job[Annotated]) -> None:

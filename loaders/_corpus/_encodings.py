@@ -32,14 +32,25 @@ INTEGERS = 10_000
 INDEX = "index.json"
 
 
-def encoded(corpus: Corpus, encoding: str) -> list[Shard]:
+def encoded(corpus: Corpus, encoding: str, count: int | None = None) -> list[Shard]:
     """Return the shards of an encoding; see ``Corpus.encoded``."""
-    if encoding == "jpeg":
+    every = len(corpus.image_paths)
+    count = min(count or every, every)
+    if encoding == "jpeg" and count == every:
         return [msgspec.structs.replace(each, path=str(corpus.root / each.path)) for each in corpus.shards]
-    root = corpus.root.with_name(f"{corpus.root.name}-{encoding}")
+    part = "" if count == every or encoding == "int64" else f"-{count}"
+    root = corpus.root.with_name(f"{corpus.root.name}-{encoding}{part}")
     shards = _whole(root)
     if shards is None:
-        command = [sys.executable, "-m", "loaders._corpus._encodings", str(corpus.root), encoding, str(root)]
+        command = [
+            sys.executable,
+            "-m",
+            "loaders._corpus._encodings",
+            str(corpus.root),
+            encoding,
+            str(count),
+            str(root),
+        ]
         made = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
         shards = _whole(root)
         if shards is None:
@@ -61,7 +72,7 @@ def _whole(root: Path) -> list[Shard] | None:
     return shards if whole else None
 
 
-def _records(corpus: Corpus, encoding: str) -> Iterator[bytes]:
+def _records(corpus: Corpus, encoding: str, count: int) -> Iterator[bytes]:
     import tensorflow as tf
 
     if encoding == "int64":
@@ -69,8 +80,13 @@ def _records(corpus: Corpus, encoding: str) -> Iterator[bytes]:
             index = tf.train.Feature(int64_list=tf.train.Int64List(value=[number]))
             yield tf.train.Example(features=tf.train.Features(feature={"index": index})).SerializeToString()
         return
-    for path, label in zip(corpus.image_paths, corpus.image_labels, strict=True):
-        yield labelled_record(tf.io.serialize_tensor(decoded(path)).numpy(), label)
+    paths, labels = corpus.image_paths, corpus.image_labels
+    for place in corpus.evenly(count):
+        if encoding == "jpeg":
+            image = Path(paths[place]).read_bytes()
+        else:
+            image = tf.io.serialize_tensor(decoded(paths[place])).numpy()
+        yield labelled_record(image, labels[place])
 
 
 def decoded(path: str) -> tf.Tensor:
@@ -87,13 +103,13 @@ def decoded(path: str) -> tf.Tensor:
 
 def main() -> None:
     """Write an encoding next to its place, then move it there in one rename."""
-    corpus, encoding, root = load_corpus(Path(sys.argv[1])), sys.argv[2], Path(sys.argv[3])
+    corpus, encoding, images, root = load_corpus(Path(sys.argv[1])), sys.argv[2], int(sys.argv[3]), Path(sys.argv[4])
     remove_abandoned(root.parent, BUILDING)
     temporary = Path(tempfile.mkdtemp(prefix=f"{BUILDING}{os.getpid()}-", dir=root.parent))
-    count = INTEGERS if encoding == "int64" else len(corpus.image_paths)
+    count = INTEGERS if encoding == "int64" else images
     try:
         with silent_stderr():
-            shards = write_shards(temporary, encoding, _records(corpus, encoding), count)
+            shards = write_shards(temporary, encoding, _records(corpus, encoding, images), count)
         (temporary / INDEX).write_bytes(msgspec.json.encode(shards))
         sync_tree(temporary)  # what is found again is held against its length only
         if root.exists():  # left incomplete, or made by another process meanwhile

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from loaders._errors import InputError
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -39,8 +41,10 @@ SIZES = {
     "tiny": Size(images=48, photographs=2, rounds=2, all_cases=False),
     "small": Size(images=600, photographs=4, rounds=3, all_cases=False),
     "full": Size(images=1500, photographs=4, rounds=6, all_cases=True),
+    "large": Size(images=2560, photographs=4, rounds=3, all_cases=False),
 }
-"""``tiny`` is for tests, ``small`` for a quick look, ``full`` for published numbers."""
+"""``tiny`` is for tests, ``small`` for a quick look, ``full`` for published numbers, ``large`` to see whether what
+follows from smaller amounts holds for more."""
 
 
 class Image(msgspec.Struct, frozen=True):
@@ -122,6 +126,21 @@ class Corpus:
         """Return the places of at most ``most`` images, evenly spread so that every label keeps its share."""
         return spread(len(self.manifest.images), most)
 
+    def amount(self, data: str, most: int) -> int:
+        """Return how many images ``x1``, ``x4`` or ``x16`` are: so many sixteenths of ``most``, or of all there are.
+
+        Raises
+        ------
+        InputError
+            Where there are not so many.
+        """
+        count = max(1, min(most, len(self.manifest.images)) * int(data.removeprefix("x")) // 16)
+        if count > len(self.manifest.images):
+            raise InputError(
+                f"data {data} is {count} images, and there are {len(self.manifest.images)}; --size large has more"
+            )
+        return count
+
     @property
     def shard_paths(self) -> list[str]:
         """The TFRecord files in order, absolute; a record holds ``image`` (the JPEG's bytes) and ``label``."""
@@ -132,8 +151,10 @@ class Corpus:
         """The TFRecord files with the place of each record."""
         return self.manifest.shards
 
-    def encoded(self, encoding: str) -> list[Shard]:
+    def encoded(self, encoding: str, count: int | None = None) -> list[Shard]:
         """Return the shards of an encoding, their paths absolute; it is made when it is first asked for.
+
+        With ``count``, those of so many of the images, evenly spread (see ``evenly``).
 
         ``jpeg``: as ``shards``. ``tensor``: the decoded pixels (uint8, at most 500x375, about 0.5 MB) as
         ``tf.io.serialize_tensor`` writes them, and the label. ``int64``: the numbers from 0 to 9999 and no picture.
@@ -145,7 +166,7 @@ class Corpus:
         """
         from loaders._corpus import _encodings
 
-        return _encodings.encoded(self, encoding)
+        return _encodings.encoded(self, encoding, count)
 
     def patches(self) -> NDArray[np.uint8]:
         """Return 2000 patches cut from the images, shape (2000, 32, 32, 3), uint8."""

@@ -9,14 +9,15 @@ from __future__ import annotations
 import contextlib
 import gc
 import importlib
+import importlib.util
 import os
 import random
 import re
-import statistics
 import subprocess
 import sys
+import tempfile
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from pathlib import Path
 from typing import Any
 
@@ -27,15 +28,37 @@ from loaders._contract import samples
 from loaders._corpus import Corpus, damage, load_corpus
 from loaders._errors import InputError, WrongOutputError
 from loaders._trial import machine, memory, pagecache, timing
-from loaders._trial.drain import Tracer, cpu_time, drain
-from loaders._trial.record import Converted, Measured, MemoryTrace, Metrics, Outcome, Progress, Trial, shortened
+from loaders._trial.drain import Slow, Tracer, cpu_time, drain, most
+from loaders._trial.record import (
+    Converted,
+    Imported,
+    Measured,
+    MemoryTrace,
+    Metrics,
+    Outcome,
+    Progress,
+    Trial,
+    shortened,
+)
 
 WALK_POINTS = 1000
 """Of a drawn order; more would be dots on dots."""
 
+SLOWER, LEAST_STEP, LONGEST = 3.0, 0.01, 2.0
+"""The slow consumer takes three times as long as a batch, so that three in four batches can wait in a buffer, but at
+least 10 ms; and no more than two seconds of an epoch."""
+
 
 class ConversionError(Exception):
     """A conversion failed, in the words of its own process."""
+
+
+class ImportedError(Exception):
+    """Modules were imported while something was measured; the figures are void."""
+
+    def __init__(self, modules: list[str]) -> None:
+        super().__init__(f"imported while it was measured: {', '.join(modules)}")
+        self.modules = modules
 
 
 def main() -> None:
@@ -43,7 +66,7 @@ def main() -> None:
     report, process = Path(sys.argv[1]).absolute(), os.getpid()
     trial = msgspec.json.decode(sys.stdin.buffer.read(), type=Trial)
 
-    def tell(value: Progress | Measured | Outcome) -> None:
+    def tell(value: Progress | Measured | Imported | Outcome) -> None:
         if os.getpid() != process:  # a fork of the strategy's that has come back from it
             os._exit(1)
         with report.open("ab") as file:
@@ -51,6 +74,9 @@ def main() -> None:
 
     try:
         outcome = run(trial, tell)
+    except ImportedError as error:
+        tell(Imported(error.modules))
+        os._exit(0)
     except _registry.Skip as skip:
         outcome = Outcome("skipped", str(skip))
     except WrongOutputError as error:
@@ -68,70 +94,89 @@ def main() -> None:
     os._exit(0)  # the report is complete; a strategy's threads or exit handlers are not waited for
 
 
-def run(trial: Trial, tell: Callable[[Progress | Measured], None]) -> Outcome:
+def run(trial: Trial, tell: Callable[[Progress | Measured | Imported | Outcome], None]) -> Outcome:
     """Measure one strategy once, then check what it delivers."""
     before = machine.activity()
     _registry.load_files(trial.outside)
     question = _registry.find_question(trial.question)
     variant = _registry.find_variant(trial.question, trial.strategy)
+    require(variant)
     corpus = load_corpus(Path(trial.corpus))
     converted = _convert_apart(trial) if variant.convert else None
-    threads = import_ahead(variant.build)
+    threads = import_ahead(variant.build, trial.imports)
     malloc, peak = memory.Malloc(), memory.peak_instrument()
     warm_up(malloc, peak)
-    passes, epochs = (trial.epochs, 1) if question.repeats else (1, trial.epochs)
+    state = trial.case.get("page_cache", "")
+    in_all = 1 if state == "cold" else trial.epochs  # a later epoch would not be cold
+    passes, epochs = (in_all, 1) if question.repeats else (1, in_all)
     job = job_of(trial, question, corpus, epochs=passes)
     files = question.reads(job, variant) if question.reads else ()
-    if state := trial.case.get("page_cache"):
+    if state:
         pagecache.bring(files, state)
     else:
         pagecache.read(files)
 
     surroundings = machine.environment(threads=threads, memory_method=peak.method, records=files)
-
-    libraries_before = memory.libraries()
-    baseline_pss = memory.proportional(os.getpid())
+    memory.map_code()
 
     # What preparing has freed must not be found again by the strategy, or its memory would look free.
     gc.collect()
     malloc.trim()
-    baseline = memory.resident()
+    baseline, baseline_tree = memory.held(), memory.proportional(os.getpid())
     in_use_before, held_before = malloc.in_use_and_held()
-    tell(Progress(baseline, baseline_pss, surroundings))
+    tell(Progress(baseline, baseline_tree, surroundings))
 
-    def read_memory() -> tuple[int, int, int]:
+    def read_memory() -> tuple[memory.Held, int, int]:
         in_use, held = malloc.in_use_and_held()
-        return memory.resident() - baseline, in_use - in_use_before, held - held_before
+        return memory.held() - baseline, in_use - in_use_before, held - held_before
 
     if not variant.convert:
         job.directory.mkdir()
-    tracer, step_time = Tracer(read_memory), question.step_time(trial.case)
+    fast, slow = Tracer(read_memory), Tracer(read_memory)
+    tracer, peaks, cpu, slow_steps = fast, [0], [0.0], list[float]()
+
+    def slow_step(last: timing.Timeline) -> float:
+        """End what a fast consumer is measured for, and say how slow the next one is."""
+        nonlocal tracer
+        tracer, peaks[0], cpu[0] = slow, peak.read() - baseline.total, cpu_time()
+        batches = _an_epoch(last, passes)
+        slow_steps.append(min(max(SLOWER * timing.epoch_time(last) / passes / batches, LEAST_STEP), LONGEST / batches))
+        return slow_steps[0]
+
+    is_chosen = bool(question.size_axis)
+    imported = frozenset(sys.modules)
     cpu_before = cpu_time()
     peak.reset()
     timelines, product = drain(
         lambda: variant.build(job),
-        tracer,
+        lambda step, now: tracer(step, now),  # noqa: PLW0108 - it becomes another
         epochs=epochs,
         keep=question.keeps_output,
-        step_time=step_time,
+        step_time=question.step_time(trial.case),
         take=job.meter.take,
+        slow=Slow(slow_step, lambda last: _an_epoch(last, passes)) if is_chosen else None,
     )
-    cpu_after = cpu_time()
-    peak_memory = peak.read() - baseline
-    code_memory = memory.libraries() - libraries_before
+    highest = peak.read() - baseline.total
+    if not is_chosen:
+        peaks[0], cpu[0] = highest, cpu_time()
     gc.collect()
-    retained = memory.resident() - baseline
+    retained = memory.resident() - baseline.total
     held = malloc.in_use_and_held()[1] - held_before if malloc.available else None
+    refuse_imports(imported)
 
     tell(Measured())
     disturbance = machine.disturbance(before, machine.activity())
     written = sum(file.stat().st_size for file in job.directory.rglob("*") if file.is_file())
 
-    timeline, later = timelines[0], timelines[1:]
+    slow_epoch = timelines.pop() if is_chosen else None
+    timeline = timelines[0]
     delivered = sum(timeline.samples)
-    for epoch, each in enumerate(later, 2):
+    for epoch, each in enumerate(timelines[1:], 2):
         if sum(each.samples) != delivered:
             raise WrongOutputError(f"delivered {delivered} samples in epoch 1 and {sum(each.samples)} in epoch {epoch}")
+    if passes > 1:
+        timelines = timing.passes(timeline, passes)
+    seen = most(fast.most, slow.most)
     # From inputs made afresh: a strategy may have overwritten those that it was given.
     directory = job.directory if variant.convert else Path("again")  # a cache must be filled anew
     fresh = job_of(trial, question, corpus, directory=directory)
@@ -140,22 +185,32 @@ def run(trial: Trial, tell: Callable[[Progress | Measured], None]) -> Outcome:
     again = product if question.keeps_output else _again(variant, fresh, delivered, passes, sizes)
     quality = question.check(fresh, variant, again)
     steps = _drawn_steps(len(quality.walk or ()))
-    sample_time = timing.sample_time(timeline)
+    first = timelines[0]
+    sample_time, steady_time = timing.sample_time(first), timing.steady_time(timelines)
     return Outcome(
         "ok",
         f"lost {quality.lost} of {quality.lost + delivered // passes} samples" if quality.lost else "",
+        began=timeline.start,
+        ended=timeline.end if passes > 1 else timelines[-1].end,
         metrics=Metrics(
-            epoch_time=timing.epoch_time(timeline) / passes,
-            later_epoch_time=statistics.median(map(timing.epoch_time, later)) if later else None,
-            first_batch_time=timing.first_batch_time(timeline),
+            epoch_time=timing.epoch_time(first),
+            steady_time=steady_time,
+            start_time=timing.start_time(timelines),
+            wait_time=timing.wait_time(slow_epoch) if slow_epoch else None,
+            slow_step=slow_steps[0] if slow_steps else None,
+            first_batch_time=timing.first_batch_time(first),
             sample_time=sample_time,
-            throughput=1 / sample_time if sample_time else None,
-            batch_time=timing.batch_time(timeline),
-            cpu_time=(cpu_after - cpu_before) / trial.epochs,
-            peak_memory=max(0, peak_memory - code_memory),
+            throughput=delivered / passes / steady_time if steady_time else 1 / sample_time if sample_time else None,
+            batch_time=timing.batch_time(timelines[-1]),
+            cpu_time=(cpu[0] - cpu_before) / in_all,
+            peak_memory=max(0, peaks[0]),
+            peak_memory_slow=max(0, highest) if is_chosen else None,
+            needed_memory=max(0, highest - max(0, seen.file), seen.kept),
+            anonymous_memory=seen.anonymous,
+            file_memory=seen.file,
+            shared_memory=seen.shared,
             memory_floor=question.floor(job, variant) if question.floor else None,
-            retained_memory=retained - code_memory,
-            code_memory=code_memory,
+            retained_memory=retained,
             convert_time=converted.time if converted else None,
             convert_memory=converted.memory if converted else None,
             disk_bytes=sum(Path(file).stat().st_size for file in files) or written or None,
@@ -165,14 +220,15 @@ def run(trial: Trial, tell: Callable[[Progress | Measured], None]) -> Outcome:
             lost=quality.lost or None,
             allocator_held=held,
             memory_trace=MemoryTrace(
-                step=[point[0] for point in tracer.points],
-                seconds=[round(point[1] - timeline.start, 6) for point in tracer.points],
-                resident=[point[2] for point in tracer.points],
-                in_use=[point[3] for point in tracer.points] if malloc.available else None,
-                held=[point[4] for point in tracer.points] if malloc.available else None,
+                step=[point[0] for point in fast.points],
+                seconds=[round(point[1] - timeline.start, 6) for point in fast.points],
+                resident=[point[2].total for point in fast.points],
+                in_use=[point[3] for point in fast.points] if malloc.available else None,
+                held=[point[4] for point in fast.points] if malloc.available else None,
+                file=[point[2].file for point in fast.points],
             ),
             samples=delivered // passes,
-            batches=-(-len(timeline.samples) // passes),
+            batches=_an_epoch(timeline, passes),
             psnr=quality.psnr,
             max_difference=quality.max_difference,
             order_quality=quality.order,
@@ -186,6 +242,40 @@ def run(trial: Trial, tell: Callable[[Progress | Measured], None]) -> Outcome:
 def job_of(trial: Trial, question: _registry.Question, corpus: Corpus, **more: Any) -> _registry.Job[Any]:
     """Prepare what the trial's strategy works on; ``more`` are further attributes of ``Job``."""
     return _registry.Job(corpus, question.prepare(corpus, trial.case, trial.seed), trial.case, trial.seed, **more)
+
+
+def _an_epoch(timeline: timing.Timeline, passes: int) -> int:
+    """Return the batches of an epoch."""
+    return -(-len(timeline.received) // passes)
+
+
+def refuse_imports(before: Set[str]) -> None:
+    """Raise ``ImportedError`` where modules have come in that the next process can import before it measures.
+
+    What TensorFlow's autograph and others write into the process's own directory and import from there belongs to the
+    work, and so does a module that somebody makes of nothing.
+    """
+    own = tempfile.gettempdir() + os.sep
+    found = []
+    for name in [each for each in sys.modules if each not in before]:
+        spec = getattr(sys.modules[name], "__spec__", None)
+        if spec is not None and not str(spec.origin).startswith(own) and _is_found(name):
+            found.append(name)
+    if found:
+        raise ImportedError(found)
+
+
+def _is_found(name: str) -> bool:
+    with contextlib.suppress(ImportError, ValueError, AttributeError):
+        return importlib.util.find_spec(name) is not None
+    return False
+
+
+def require(variant: _registry.Variant) -> None:
+    """Raise ``Skip`` where a package is missing that the strategy declares as optional."""
+    for name in variant.optional:
+        if not _is_found(name):
+            raise _registry.Skip(f"{name} is not installed")
 
 
 def _drawn_steps(count: int) -> list[int]:
@@ -232,21 +322,28 @@ def _convert_apart(trial: Trial) -> Converted:
     if made.returncode:
         said = made.stdout.decode(errors="replace").strip()
         raise ConversionError(said or f"the conversion ended with exit code {made.returncode}")
-    return msgspec.json.decode(made.stdout.splitlines()[-1], type=Converted)
+    found = msgspec.json.decode(made.stdout.splitlines()[-1], type=Converted | Imported)
+    if isinstance(found, Imported):
+        raise ImportedError(found.modules)
+    return found
 
 
-def import_ahead(function: Callable[..., Any]) -> dict[str, int]:
+def import_ahead(function: Callable[..., Any], more: Iterable[str] = ()) -> dict[str, int]:
     """Import what a strategy's function will import and start the runtimes, so that neither is measured.
+
+    What its code names is a first guess; ``more`` are the modules that earlier runs were seen to import beyond that.
+    One that cannot be imported is left to the strategy, which fails, or does without, in its own words.
 
     Returns the pinned thread counts.
     """
     import numpy as np  # noqa: F401 - every strategy meets it
 
-    for module_name, attributes in _registry.imports_of(function).items():
-        module = importlib.import_module(module_name)
-        for attribute in attributes:
-            if not hasattr(module, attribute):
-                with contextlib.suppress(ImportError):  # the strategy itself will fail, with its own words
+    named = {**_registry.imports_of(function), **{name: set[str]() for name in more}}
+    for module_name, attributes in named.items():
+        with contextlib.suppress(ImportError):
+            module = importlib.import_module(module_name)
+            for attribute in attributes:
+                if not hasattr(module, attribute):
                     importlib.import_module(f"{module_name}.{attribute}")
     threads = {"BLAS": 1}
     if "cv2" in sys.modules:
@@ -267,11 +364,10 @@ def warm_up(malloc: memory.Malloc, peak: memory.Peak) -> None:
     """Use every instrument once, so that what it needs itself (about 1 MiB, mostly code) is in the baseline."""
     import numpy as np
 
-    def read_memory() -> tuple[int, int, int]:
-        return (memory.resident(), *malloc.in_use_and_held())
+    def read_memory() -> tuple[memory.Held, int, int]:
+        return (memory.held(), *malloc.in_use_and_held())
 
     cpu_time()
-    memory.libraries()
     peak.reset()
     drain(lambda: [np.ones((1, 2**10))], Tracer(read_memory))  # small: freeing a large array would tune malloc
     peak.read()

@@ -16,9 +16,9 @@ import msgspec
 from loaders import _registry
 from loaders._corpus import load_corpus
 from loaders._trial import memory, timing
-from loaders._trial.child import import_ahead, in_words, job_of, warm_up
+from loaders._trial.child import ImportedError, import_ahead, in_words, job_of, refuse_imports, warm_up
 from loaders._trial.drain import drain
-from loaders._trial.record import Converted, Trial
+from loaders._trial.record import Converted, Imported, Trial
 
 
 def convert(trial: Trial) -> Converted:
@@ -28,18 +28,20 @@ def convert(trial: Trial) -> Converted:
     function = _registry.find_variant(trial.question, trial.strategy).convert
     assert function is not None  # noqa: S101 - for the type checker: the caller has asked
     corpus = load_corpus(Path(trial.corpus))
-    import_ahead(function)
+    import_ahead(function, trial.imports)
     malloc, peak = memory.Malloc(), memory.peak_instrument()
     warm_up(malloc, peak)
     job = job_of(trial, question, corpus)
     job.directory.mkdir()
+    memory.map_code()
     gc.collect()
     malloc.trim()
-    libraries, baseline = memory.libraries(), memory.resident()
+    baseline, imported = memory.resident(), frozenset(sys.modules)
     peak.reset()
     timelines, _ = drain(lambda: function(job) or ())
     above = peak.read() - baseline
-    return Converted(timing.epoch_time(timelines[0]), max(0, above - (memory.libraries() - libraries)))
+    refuse_imports(imported)
+    return Converted(timing.epoch_time(timelines[0]), max(0, above))
 
 
 def main() -> None:
@@ -47,6 +49,8 @@ def main() -> None:
     trial = msgspec.json.decode(sys.stdin.buffer.read(), type=Trial)
     try:
         said = msgspec.json.encode(convert(trial)).decode()
+    except ImportedError as error:
+        said = msgspec.json.encode(Imported(error.modules)).decode()
     except Exception as error:  # noqa: BLE001 - the strategy's failure is the result
         said = f"the conversion failed: {in_words(error)}"
     sys.stdout.write(f"{said}\n")

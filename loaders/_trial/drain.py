@@ -8,8 +8,10 @@ import sys
 import time
 from array import array
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
+from loaders._trial.memory import Held
 from loaders._trial.timing import Timeline
 
 TRACE_SHARE = 50
@@ -27,9 +29,10 @@ class Tracer:
     """Reads memory between batches, as often as costs 2 % of the time at most."""
 
     def __init__(
-        self, read: Callable[[], tuple[int, int, int]], clock: Callable[[], float] = time.perf_counter
+        self, read: Callable[[], tuple[Held, int, int]], clock: Callable[[], float] = time.perf_counter
     ) -> None:
-        self.points: list[tuple[int, float, int, int, int]] = []
+        self.points: list[tuple[int, float, Held, int, int]] = []
+        self.most = Held()  # of each kind, at its own time
         self._read = read
         self._clock = clock
         self._next = 0.0
@@ -43,12 +46,29 @@ class Tracer:
         resident, in_use, held = self._read()
         after = self._clock()
         self.points.append((step, now, resident, in_use, held))
+        self.most = most(self.most, resident)
         # One slow reading (the machine was busy) must not leave a hole of a second in the trace.
         self._cost = min(after - now, 1.5 * self._cost)
         self._next = after + self._cost * TRACE_SHARE
         if len(self.points) > TRACE_POINTS:
             self._stride *= 2
             self.points = [point for point in self.points if point[0] % self._stride == 0]
+
+
+@dataclass(frozen=True)
+class Slow:
+    """An epoch for a slow consumer, after the others.
+
+    Attributes
+    ----------
+    step_time
+        Is told the last epoch, and returns the seconds that the consumer takes for each batch.
+    batches
+        After so many the consumer has had enough; by default it takes all.
+    """
+
+    step_time: Callable[[Timeline], float]
+    batches: Callable[[Timeline], int] = lambda _: sys.maxsize
 
 
 def drain(
@@ -60,6 +80,7 @@ def drain(
     keep: bool = False,
     step_time: float = 0.0,
     take: Callable[[int], None] = lambda _: None,
+    slow: Slow | None = None,
 ) -> tuple[list[Timeline], list[Any]]:
     """Build a strategy, take every batch from it, touch each, and return when each arrived, epoch by epoch.
 
@@ -75,15 +96,20 @@ def drain(
         Is told how many samples the consumer has just taken.
     keep
         Return the last epoch's batches; otherwise each is dropped before the next is asked for.
+    slow
+        Ask for one epoch more, whose timeline is the last.
     """
     timelines: list[Timeline] = []
     kept: list[Any] = []
     step = 0
     built: Iterable[Any] | None = None
-    for _ in range(epochs):
+    for epoch in range(epochs + (slow is not None)):
+        enough = sys.maxsize
+        if slow and epoch == epochs:
+            step_time, enough = slow.step_time(timelines[-1]), slow.batches(timelines[-1])
         asked, received, samples = array("d"), array("d"), array("q")
+        paused = array("d")
         kept.clear()  # of the epochs before
-        paused = 0.0
         start = clock()
         if built is None or isinstance(built, Iterator):
             built = build()
@@ -108,9 +134,18 @@ def drain(
             step += 1
             before = clock()
             trace(step, now)
-            paused += clock() - before
+            paused.append(clock() - before)
+            if len(received) >= enough:
+                end = clock()
+                break
+        del iterator
         timelines.append(Timeline(start, asked, received, end, samples, paused))
     return timelines, kept
+
+
+def most(one: Held, other: Held) -> Held:
+    """Return the higher of each kind."""
+    return Held(max(one.anonymous, other.anonymous), max(one.file, other.file), max(one.shared, other.shared))
 
 
 def cpu_time() -> float:

@@ -75,6 +75,22 @@ def exclusive(machine: str) -> Iterator[None]:
         lock.release()
 
 
+def refuse_other_processor(path: Path, processor: str) -> None:
+    """Raise where a log holds trials of another processor: a machine's name belongs to one.
+
+    Raises
+    ------
+    InputError
+        Naming both, and the remedy.
+    """
+    others = {each.environment.cpu for each in read(path) if each.schema == SCHEMA} - {processor, ""}
+    if others:
+        raise InputError(
+            f"{path.parent.name} is the name of a machine with another processor ({sorted(others)[0]}, this is "
+            f"{processor}), and figures of two are never joined: name this one, LOADERS_MACHINE=NAME"
+        )
+
+
 def append(path: Path, record: msgspec.Struct) -> None:
     """Append one record; a line that an earlier writer could not finish is closed first.
 
@@ -132,6 +148,8 @@ def _append(path: Path, line: bytes) -> None:
 def read(path: Path, say: Callable[[str], None] = lambda _: None) -> list[Record]:
     """Return the records of a log in order; what cannot be used is left out, and ``say`` is told in one line each.
 
+    Those of an older schema are among them, and ``say`` is told how many: see ``Record.schema``.
+
     Anybody may have written them. Left out are lines that are cut off, that hold anything but a record or a figure that
     cannot be (see ``loaders._units``), and that repeat a trial of a round.
     """
@@ -155,14 +173,15 @@ def read(path: Path, say: Callable[[str], None] = lambda _: None) -> list[Record
             unreadable.append(number)
             why = why or printable(str(error))[:MOST_WORDS]
             continue
-        if record.schema == SCHEMA:
-            records.append(record)
-        else:
-            older += 1
+        records.append(record)
+        older += record.schema != SCHEMA
     if unreadable:
         say(f"{name}: left out {_lines(unreadable)}, which cannot be read (cut off while writing?): {why}")
     if older:
-        say(f"{name}: left out {older} records of another schema")
+        say(
+            f"{name}: {older} of its {len(records)} records are of an older instrument: they are shown apart, and "
+            f"nothing is concluded from them; `python -m loaders compare` measures them anew"
+        )
     return _once(records, lambda count: say(f"{name}: left out {count} records of trials that it holds already"))
 
 

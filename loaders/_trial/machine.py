@@ -74,7 +74,7 @@ def environment(*, threads: dict[str, int], memory_method: str, records: Iterabl
     ``records`` are the files whose place in the page cache is stated.
     """
     return Environment(
-        cpu=_cpu(),
+        cpu=processor(),
         cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 0,
         memory=psutil.virtual_memory().total,
         system=platform.system(),
@@ -221,7 +221,8 @@ def packages() -> dict[str, str]:
     return found
 
 
-def _cpu() -> str:
+def processor() -> str:
+    """Return the processor's model."""
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):

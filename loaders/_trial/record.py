@@ -8,6 +8,7 @@ import msgspec
 
 from loaders._contract import OrderQuality
 from loaders._trial.growth import Growth
+from loaders._trial.memory import Held
 from loaders._units import Bytes, Count, Level, Name, Quantity, Seconds, Share, Size
 
 Status = Literal["ok", "failed", "over_budget", "timed_out", "wrong_output", "skipped"]
@@ -67,8 +68,8 @@ class BatchTime(msgspec.Struct, frozen=True):
 class MemoryTrace(msgspec.Struct, frozen=True):
     """Memory above the baseline over the batches: parallel lists.
 
-    ``resident`` is that of the process, or with ``tree`` of all its processes together (PSS). ``file`` is the part of it
-    that the system can take back because a file holds it too.
+    ``resident`` is that of the process, or with ``tree`` of all its processes together (PSS). ``file`` is the part of
+    it that the system can take back because a file holds it too.
     ``in_use`` is what malloc has handed out and ``held`` what it was given back and has kept (``None`` where the
     allocator cannot be asked); the rest of resident memory is Python's own arenas, code and stacks. TensorFlow with
     oneDNN takes larger tensors from a pool, in chunks that are in use as a whole, touched or not.
@@ -144,7 +145,8 @@ class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
         Bytes: highest resident set above the baseline, which is read after imports and inputs, and after the code of
         all libraries has been mapped.
     peak_memory_slow
-        Bytes: the same with the slow consumer's epoch included; a slow consumer fills buffers that a fast one never does.
+        Bytes: the same with the slow consumer's epoch included; a slow consumer fills buffers that a fast one never
+        does.
     peak_memory_tree
         Bytes: the highest of all epochs over the process tree, shared pages divided (PSS), where there were child
         processes.
@@ -301,20 +303,25 @@ class Measured(msgspec.Struct, frozen=True, tag=True):
 
 
 class Imported(msgspec.Struct, frozen=True, tag=True):
-    """The fresh process has imported modules while it was measured, so its figures are void; the next imports them first."""
+    """The fresh process has imported modules while it was measured: its figures are void, the next imports them first."""
 
     modules: list[str]
 
 
 class Outcome(msgspec.Struct, frozen=True, tag=True):
-    """What the fresh process reports of itself when it comes to its end."""
+    """What the fresh process reports of itself when it comes to its end.
+
+    ``began`` and ``ended`` are when the epochs for a fast consumer did, in seconds of ``time.perf_counter``.
+    """
 
     status: Status
     message: str = ""
     metrics: Metrics = Metrics()
+    began: float = 0.0
+    ended: float = 0.0
 
 
-class Converted(msgspec.Struct, frozen=True):
+class Converted(msgspec.Struct, frozen=True, tag=True):
     """What a conversion's own process reports; see ``Metrics`` for the units."""
 
     time: float
@@ -324,9 +331,9 @@ class Converted(msgspec.Struct, frozen=True):
 class Progress(msgspec.Struct, frozen=True, tag=True):
     """What the fresh process reports on its way: the baseline, before anything is measured.
 
-    ``baseline`` is resident memory, ``baseline_pss`` the same with shared pages divided, which a tree is measured by.
+    ``baseline`` is resident memory, ``baseline_tree`` the same with shared pages divided, which a tree is measured by.
     """
 
-    baseline: int
-    baseline_pss: int
+    baseline: Held
+    baseline_tree: Held
     environment: Environment

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -24,7 +26,8 @@ class Timeline:
     samples
         How many samples each batch held.
     paused
-        Seconds that the instrument took for itself, reading memory after batches; they are in no figure.
+        For each batch, the seconds that the instrument took for itself afterwards, reading memory; they are in no
+        figure.
     """
 
     start: float
@@ -32,12 +35,59 @@ class Timeline:
     received: Sequence[float]
     end: float
     samples: Sequence[int]
-    paused: float = 0.0
+    paused: Sequence[float] = ()
 
 
 def epoch_time(timeline: Timeline) -> float:
     """Return the seconds from building to exhaustion."""
-    return timeline.end - timeline.start - timeline.paused
+    return timeline.end - timeline.start - sum(timeline.paused)
+
+
+def passes(timeline: Timeline, count: int) -> list[Timeline]:
+    """Cut the timeline of several passes in one (``repeat``) into one for each, at the batches nearest their ends."""
+    batches = len(timeline.received)
+    cuts = [round(index * batches / count) for index in range(count + 1)]
+    return [
+        Timeline(
+            start=timeline.received[first - 1] if first else timeline.start,
+            asked=timeline.asked[first:last],
+            received=timeline.received[first:last],
+            end=timeline.received[last - 1] if last < batches else timeline.end,
+            samples=timeline.samples[first:last],
+            # A pause follows its batch: that after a pass's last batch is in the next pass.
+            paused=timeline.paused[max(0, first - 1) : last - 1 if last < batches else last],
+        )
+        for first, last in itertools.pairwise(cuts)
+        if first < last
+    ]
+
+
+LEAST_BATCHES = 3
+"""Of an epoch, for a steady part to be told from its start."""
+
+
+def steady_time(timelines: Sequence[Timeline]) -> float | None:
+    """Return the seconds of an epoch once it runs, the median of those after the first.
+
+    ``None`` with one epoch only, or where one has fewer than three batches.
+    """
+    if len(timelines) < 2 or min(len(each.received) for each in timelines) < LEAST_BATCHES:
+        return None
+    return statistics.median(map(epoch_time, timelines[1:]))
+
+
+def start_time(timelines: Sequence[Timeline]) -> float | None:
+    """Return the seconds until the first batch beyond a steady batch; ``None`` where nothing is steady."""
+    first, steady = first_batch_time(timelines[0]), steady_time(timelines)
+    if first is None or steady is None:
+        return None
+    return max(0.0, first - steady / len(timelines[-1].received))
+
+
+def wait_time(timeline: Timeline) -> float | None:
+    """Return the mean seconds that a consumer waited for a batch, the first left out; ``None`` without a second one."""
+    waits = [after - before for before, after in zip(timeline.asked, timeline.received, strict=True)][1:]
+    return statistics.fmean(waits) if waits else None
 
 
 def first_batch_time(timeline: Timeline) -> float | None:
@@ -46,13 +96,13 @@ def first_batch_time(timeline: Timeline) -> float | None:
 
 
 def sample_time(timeline: Timeline) -> float | None:
-    """Return the steady seconds a sample: the first batch is in neither the time nor the count.
+    """Return the seconds a sample after the first batch, which is in neither the time nor the count.
 
-    With one batch there is no steady part, and the whole epoch is taken; ``None`` without samples.
+    With one batch there is nothing after it, and the whole epoch is taken; ``None`` without samples.
     """
-    steady = sum(timeline.samples[1:])
-    if steady:
-        return (timeline.end - timeline.received[0] - timeline.paused) / steady
+    later = sum(timeline.samples[1:])
+    if later:
+        return (timeline.end - timeline.received[0] - sum(timeline.paused)) / later
     total = sum(timeline.samples)
     return epoch_time(timeline) / total if total else None
 

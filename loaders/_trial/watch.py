@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,9 +22,22 @@ from loaders._corpus import Corpus
 from loaders._durable import remove_abandoned
 from loaders._errors import InputError
 from loaders._trial import group as groups
-from loaders._trial import keeper, machine, memory
+from loaders._trial import imports, keeper, machine, memory
+from loaders._trial.drain import most
 from loaders._trial.growth import growth
-from loaders._trial.record import Environment, Measured, Outcome, Progress, Record, Trial, shortened
+from loaders._trial.memory import Held
+from loaders._trial.record import (
+    Environment,
+    Imported,
+    Measured,
+    MemoryTrace,
+    Metrics,
+    Outcome,
+    Progress,
+    Record,
+    Trial,
+    shortened,
+)
 
 SCRATCH = "loaders-trial-"
 
@@ -50,12 +63,24 @@ GRACE = 20.0
 """Seconds in which the kernel and the keeper end a trial's processes, which takes milliseconds."""
 
 
+TREE_COST = 10
+"""A look at a tree takes at most one part in so many of the time since the last: the kernel walks through every page of
+every process, some milliseconds each, on a core that a strategy could use."""
+
+ATTEMPTS = 6
+"""Runs of one trial, each of which first imports what those before were seen to import."""
+
+
 @dataclass
 class _Seen:
-    """What the parent saw of the process tree, in bytes, and what held it to its limits."""
+    """What the parent saw of the process tree, in bytes, and what held it to its limits.
 
-    peak: int = 0
-    tree: int = 0
+    ``process`` is the most of each kind while there was one process; ``tree`` is what several held together, at which
+    time of the clock that trials are stamped by.
+    """
+
+    process: Held = field(default_factory=Held)
+    tree: list[tuple[float, Held]] = field(default_factory=list)
     measuring: bool = False
     workers: set[int] = field(default_factory=set)
     measured: bool = False
@@ -69,29 +94,17 @@ def run_trial(trial: Trial, corpus: Corpus, *, run: str = "", round: int = 0, pl
     deadline, beyond the memory limit, and when this function is interrupted.
     """
     started, clock = datetime.now(UTC), time.monotonic()
-    outcome, seen = Outcome("skipped", trial.skip), _Seen()
-    progress: Progress | None = None
-    if not trial.skip:
-        with _scratch() as scratch:
-            report, errors = scratch / "report.jsonl", scratch / "stderr"
-            with groups.created(trial.memory_limit, TASKS) as group:
-                ended, seen, code = _watch(trial, scratch, report, errors, group)
-            progress, said = _read(report)
-            full = shutil.disk_usage(scratch.parent).free < ROOM
-            outcome = (
-                said or ended or Outcome("failed", _crash(code, _tail(errors)) + "; no room is left in TMPDIR" * full)
-            )
-    baseline = progress.baseline if progress else 0
-    metrics = outcome.metrics
-    tree = max(0, seen.tree - progress.baseline_pss) if progress else 0
-    above = max(0, seen.peak - baseline, tree)
-    if outcome.status in ("over_budget", "timed_out") and progress:
-        metrics = msgspec.structs.replace(metrics, peak_memory=above)
-    if metrics.memory_trace and metrics.batches and progress:
-        judged = growth(metrics.memory_trace, steps_per_epoch=metrics.batches, memory=progress.environment.memory)
-        metrics = msgspec.structs.replace(metrics, memory_growth=judged)
-    if seen.tree:
-        metrics = msgspec.structs.replace(metrics, peak_memory_tree=tree)
+    trial = msgspec.structs.replace(trial, imports=imports.known(trial))
+    for _ in range(ATTEMPTS):
+        tried = _attempt(trial)
+        if tried.modules:
+            trial = msgspec.structs.replace(trial, imports=imports.remember(trial, tried.modules))
+        else:
+            break
+    else:
+        tried.outcome = Outcome("failed", f"still imports {', '.join(tried.modules)} while it is measured")
+    outcome, seen, progress = tried.outcome, tried.seen, tried.progress
+    metrics = _completed(outcome, seen, progress)
     environment = progress.environment if progress else Environment()
     return Record(
         question=trial.question,
@@ -111,6 +124,86 @@ def run_trial(trial: Trial, corpus: Corpus, *, run: str = "", round: int = 0, pl
         round=round,
         planned=planned,
         limited_by=seen.limited_by,
+    )
+
+
+@dataclass
+class _Tried:
+    """How one run ended; ``modules`` are what it imported while it was measured, which makes its figures void."""
+
+    outcome: Outcome
+    seen: _Seen
+    progress: Progress | None = None
+    modules: list[str] = field(default_factory=list)
+
+
+def _attempt(trial: Trial) -> _Tried:
+    """Run a trial's process once."""
+    if trial.skip:
+        return _Tried(Outcome("skipped", trial.skip), _Seen())
+    with _scratch() as scratch:
+        report, errors = scratch / "report.jsonl", scratch / "stderr"
+        with groups.created(trial.memory_limit, TASKS) as group:
+            ended, seen, code = _watch(trial, scratch, report, errors, group)
+        progress, said = _read(report)
+        if isinstance(said, Imported):
+            return _Tried(Outcome("failed"), seen, progress, said.modules)
+        full = shutil.disk_usage(scratch.parent).free < ROOM
+        outcome = said or ended or Outcome("failed", _crash(code, _tail(errors)) + "; no room is left in TMPDIR" * full)
+    return _Tried(outcome, seen, progress)
+
+
+def _completed(outcome: Outcome, seen: _Seen, progress: Progress | None) -> Metrics:
+    """Return the metrics of the trial's process with what only its parent could see: the tree, and how it was ended."""
+    metrics = outcome.metrics
+    if progress is None:
+        return metrics
+    own = seen.process - progress.baseline
+    tree = [(at, held - progress.baseline_tree) for at, held in seen.tree]
+    if outcome.status in ("over_budget", "timed_out"):
+        highest = max([own.total, *(held.total for _, held in tree)])
+        metrics = msgspec.structs.replace(metrics, peak_memory=max(0, highest))
+    elif outcome.status == "ok" and metrics.peak_memory is not None:
+        peak = metrics.peak_memory_slow or metrics.peak_memory
+        seen_by_both = [own, *(held for _, held in tree)]
+        kinds = Held(metrics.anonymous_memory or 0, metrics.file_memory or 0, metrics.shared_memory or 0)
+        for each in seen_by_both:
+            kinds = most(kinds, each)
+        file = max(own.file, metrics.file_memory or 0)  # the process's own, as the peak is
+        kept = max([metrics.needed_memory or 0, own.kept, *(held.kept for _, held in tree)])
+        metrics = msgspec.structs.replace(
+            metrics,
+            needed_memory=max(0, kept if tree else max(peak - max(0, file), own.kept)),
+            anonymous_memory=kinds.anonymous,
+            file_memory=kinds.file,
+            shared_memory=kinds.shared,
+        )
+    if tree:
+        metrics = msgspec.structs.replace(metrics, peak_memory_tree=max(0, *(held.total for _, held in tree)))
+    if metrics.memory_trace and metrics.batches:
+        trace = _of_tree(metrics.memory_trace, tree, outcome) if tree else metrics.memory_trace
+        judged = growth(trace, steps_per_epoch=metrics.batches, memory=progress.environment.memory)
+        metrics = msgspec.structs.replace(metrics, memory_trace=trace, memory_growth=judged)
+    return metrics
+
+
+def _of_tree(trace: MemoryTrace, tree: Sequence[tuple[float, Held]], outcome: Outcome) -> MemoryTrace:
+    """Return a tree's memory over the steps: what workers hold does not show in the process that reads from them.
+
+    Both clocks are the system's monotonic one, on Linux (https://docs.python.org/3/library/time.html).
+    """
+    import numpy as np
+
+    within = [(at, held) for at, held in tree if outcome.began <= at <= outcome.ended]
+    seconds = [at - outcome.began for at, _ in within]
+    steps = np.interp(seconds, trace.seconds or [0.0], trace.step or [0])
+    return MemoryTrace(
+        step=[int(step) for step in steps],
+        seconds=[round(each, 6) for each in seconds],
+        resident=[held.total for _, held in within],
+        in_use=None,
+        file=[held.file for _, held in within],
+        tree=True,
     )
 
 
@@ -179,7 +272,7 @@ def _look_after(
     """
     deadline = time.monotonic() + trial.deadline
     family: list[psutil.Process] = []
-    look_for_children = 0.0
+    look_for_children = look_at_tree = 0.0
     while True:
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(WATCH_INTERVAL)
@@ -187,22 +280,26 @@ def _look_after(
         now = time.monotonic()
         said = _lines(report)
         if said and not seen.measuring:  # what preparing and converting held is in no figure
-            seen.peak, seen.tree, seen.measuring, look_for_children = 0, 0, True, 0.0
+            seen.process, seen.measuring, look_for_children = Held(), True, 0.0
+            seen.tree.clear()
         seen.measured = said >= 2
         with contextlib.suppress(psutil.Error):
             if now >= look_for_children or not family:
                 family = _family(process)
                 look_for_children = now + TREE_INTERVAL
-            held = 0 if seen.measured or not family else memory.tree_memory(family[0], family[1:])
-            if family[1:]:
-                seen.tree = max(seen.tree, held)
-            else:
-                seen.peak = max(seen.peak, held)
-            if trial.memory_limit is not None and held > trial.memory_limit:
-                return Outcome(
-                    "over_budget",
-                    f"held {_mib(held)} with its process tree, {_mib(trial.memory_limit)} allowed; ended",
-                )
+            if now >= look_at_tree and family and not seen.measured:
+                held = memory.tree_memory(family[0], family[1:])
+                if family[1:]:
+                    look_at_tree = now + TREE_COST * (time.monotonic() - now)
+                    seen.tree.append((now, held))
+                else:
+                    seen.process = most(seen.process, held)
+                # What the system can take back is not held against it.
+                if trial.memory_limit is not None and held.kept > trial.memory_limit:
+                    return Outcome(
+                        "over_budget",
+                        f"held {_mib(held.kept)} with its process tree, {_mib(trial.memory_limit)} allowed; ended",
+                    )
             if len(family) > PROCESSES:
                 return Outcome("over_budget", f"started {len(family)} processes, {PROCESSES} allowed; ended")
         if seen.measuring:
@@ -249,16 +346,16 @@ def _end_tree(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def _read(report: Path) -> tuple[Progress | None, Outcome | None]:
+def _read(report: Path) -> tuple[Progress | None, Outcome | Imported | None]:
     """Return what the process said of itself; a line that it could not finish is as good as none."""
     progress: Progress | None = None
-    outcome: Outcome | None = None
+    outcome: Outcome | Imported | None = None
     for line in report.read_bytes().splitlines() if report.exists() else ():
         with contextlib.suppress(msgspec.MsgspecError):
-            said = msgspec.json.decode(line, type=Progress | Measured | Outcome)
+            said = msgspec.json.decode(line, type=Progress | Measured | Imported | Outcome)
             if isinstance(said, Progress):
                 progress = said
-            elif isinstance(said, Outcome):
+            elif isinstance(said, Outcome | Imported):
                 outcome = said
     return progress, outcome
 
