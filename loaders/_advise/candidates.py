@@ -65,8 +65,8 @@ def pick(records: Sequence[Record], question: str, case: Mapping[str, str], own:
             run
             for enough in (wanted, 1)
             for is_own in (True, False)
-            for amounts, run in usable
-            if amounts >= enough and (run[0].environment.machine == own) == is_own
+            for sizes, run in usable
+            if sizes >= enough and (run[0].environment.machine == own) == is_own
         ),
         [],
     )
@@ -90,9 +90,7 @@ def candidates(run: Sequence[Record], question: str, case: Mapping[str, str]) ->
     for name in sorted({*known, *within}):
         variant, records = known.get(name), within.get(name, [])
         if variant is None:
-            found.append(
-                Candidate(name, amounts=_amounts(records), problem="not measured: this version lacks its code")
-            )
+            found.append(Candidate(name, amounts=amounts(records), problem="not measured: this version lacks its code"))
         elif records or any(variant.runs_in(each) for each in sizes):
             found.append(
                 Candidate(
@@ -104,14 +102,15 @@ def candidates(run: Sequence[Record], question: str, case: Mapping[str, str]) ->
                     variant.settings,
                     sum(bool(line.strip()) for line in variant.source.splitlines()),
                     variant.capacity,
-                    _amounts(records),
-                    _problem(records),
+                    amounts(records),
+                    problem(records),
                 )
             )
     return found
 
 
-def _amounts(records: Sequence[Record]) -> list[Amount]:
+def amounts(records: Sequence[Record]) -> list[Amount]:
+    """Return what one strategy's trials measured in one case, by the amount of data."""
     by_samples: defaultdict[int, list[Record]] = defaultdict(list)
     for each in records:
         if each.status == "ok" and each.metrics.samples:
@@ -143,7 +142,7 @@ def _peaks(records: Iterable[Record]) -> dict[int, float]:
     return {index: float(max(values)) for index, values in known.items() if values}
 
 
-def _problem(records: Sequence[Record]) -> str:
+def problem(records: Sequence[Record]) -> str:
     """Say what forbids to take a strategy; empty where nothing does."""
     bad = [each for each in records if each.status not in ("ok", "skipped")]
     if bad:

@@ -254,11 +254,13 @@ def laws_of(candidates: Sequence[Candidate]) -> dict[str, Law]:
 def reckon(candidates: Sequence[Candidate], settings: Settings, laws: Mapping[str, Law] | None = None) -> Reckoned:
     """Return what the settings make of the figures, whatever memory there is.
 
-    Where not every strategy has a steady epoch, the first one stands for all epochs of all.
+    Where not every strategy has a steady epoch with most data, the first one stands for all epochs of all.
     """
     found = laws_of(candidates) if laws is None else laws
     timed = [each for each in candidates if each.amounts and each.largest.first]
-    steady = all(each.largest.first.keys() == each.largest.steady.keys() for each in timed)
+    most = max((each.largest.samples for each in timed), default=0)
+    whole = [each for each in timed if each.largest.samples == most]
+    steady = all(each.largest.first.keys() == each.largest.steady.keys() for each in whole)
     totals = {each.name: _total(each, settings, steady=steady) for each in timed}
     waits = {each.name: _waits(each, settings, steady=steady) for each in timed}
     memory = {name: each.at(settings.samples) for name, each in found.items()}
@@ -268,7 +270,7 @@ def reckon(candidates: Sequence[Candidate], settings: Settings, laws: Mapping[st
 def _waits(candidate: Candidate, settings: Settings, *, steady: bool) -> dict[int, float]:
     """Return what a step waits for its batch, in seconds by round."""
     amount, found = candidate.largest, {}
-    for index, seconds in (amount.steady if steady else amount.first).items():
+    for index, seconds in (amount.steady if steady and amount.steady else amount.first).items():
         load = seconds / amount.samples * settings.batch
         if not settings.step:
             found[index] = load

@@ -147,7 +147,7 @@ def _paces(candidate: Candidate, *, steady: bool) -> dict[str, list[float]]:
     if not candidate.amounts:
         return {"load": [], "wait": []}
     amount = candidate.largest
-    epochs = amount.steady if steady else amount.first
+    epochs = amount.steady if steady and amount.steady else amount.first
     load = {index: seconds / amount.samples for index, seconds in epochs.items()}
     slow = {index: each * amount.batches / amount.samples for index, each in amount.wait.items()}
     return {"load": list(load.values()), "wait": [slow.get(index, each) for index, each in load.items()]}

@@ -71,16 +71,21 @@ def render(
         script=Markup(script),  # noqa: S704 - our own
         style=Markup(style),  # noqa: S704 - our own
         hashes={"script": _hash(script), "style": _hash(style)},
-        constants={
-            "resolution": RESOLUTION,
-            "margin": TIME_MARGIN,
-            "share": MEMORY_SHARE,
-            "most_rounds": MOST_ROUNDS,
-            "epochs": EPOCHS,
-            "students": {str(confidence): _students(confidence) for confidence in (0.95, 0.90)},
-            "quantiles": [quantile(count) for count in range(2, ROUNDS + 1)],
-        },
+        constants=constants(),
     )
+
+
+def constants() -> dict[str, object]:
+    """Return the numbers that the page's script shares with Python."""
+    return {
+        "resolution": RESOLUTION,
+        "margin": TIME_MARGIN,
+        "share": MEMORY_SHARE,
+        "most_rounds": MOST_ROUNDS,
+        "epochs": EPOCHS,
+        "students": {str(confidence): _students(confidence) for confidence in (0.95, 0.90)},
+        "quantiles": [quantile(count) for count in range(2, ROUNDS + 1)],
+    }
 
 
 def _environment() -> jinja2.Environment:

@@ -16,9 +16,9 @@ from playwright.sync_api import Page, sync_playwright
 from loaders import _words
 from loaders._advise.choose import Settings, laws_of, reckon
 from loaders._report import chooser, page
-from loaders._stats import estimate, quantile
+from loaders._stats import estimate
 from tests.advise import golden, made
-from tests.report.test_browser import CHROMIUM, QUIET
+from tests.report.chromium import CHROMIUM, QUIET
 
 EVIL = """<img src=x onerror=alert(1)>'"&</script><script>alert(2)</script>"""
 
@@ -33,11 +33,11 @@ def _document() -> str:
     )
     set_ = SimpleNamespace(id="set", choices=[*choices, hostile])
     section = environment.get_template("chooser.html.j2").render(set=set_)
-    constants = json.dumps({"resolution": 2**20, "quantiles": [quantile(count) for count in range(2, 65)]})
+    constants = page.constants()
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>chooser</title></head><body>'
         f'<section class="set">{section}</section>'
-        f'<script type="application/json" id="constants">{constants}</script>'
+        f'<script type="application/json" id="constants">{json.dumps(constants)}</script>'
         f"<script>{Markup(page._part('page.js'))}</script></body></html>"  # noqa: S704 - our own
     )
 

@@ -216,17 +216,13 @@ for (const section of all("section.comparison")) {
 // The chooser looks up what loaders/_advise/choose.py decided for every setting that it offers.
 const meanOf = (values) => {
   if (!values.length) return null;
-  const mean = values.reduce((sum, each) => sum + each, 0) / values.length;
+  const mean = average(values);
   if (values.length === 1) return [mean, null, null];
   const variance = values.reduce((sum, each) => sum + (each - mean) ** 2, 0) / (values.length - 1);
   const half = quantiles[Math.min(values.length, quantiles.length + 1) - 2] * Math.sqrt(variance / values.length);
   return [mean, mean - half, mean + half];
 };
-const estimated = (figure, words) => {
-  if (!figure) return NONE;
-  const [value, low, high] = figure;
-  return low === null ? `${words(value)} (single sample)` : `${words(value)} (${words(low)} to ${words(high)})`;
-};
+const estimated = (figure, words) => (figure ? bracketed(figure, words).join(" (") : NONE);
 const listed = (names) => (names.length > 4 ? `${names.slice(0, 4).join(", ")} and ${names.length - 4} more` : names.join(", "));
 const BOTTLENECK = { y: true, n: false, "?": null };
 // `asked` holds the place of each setting among its values.
