@@ -1,4 +1,4 @@
-"""The command line: ``python -m loaders list | trial | compare | advise | check | selftest | report | readme``."""
+"""The command line: ``python -m loaders list | trial | compare | advise | check | selftest | evidence | report | ..``."""
 
 from __future__ import annotations
 
@@ -349,7 +349,9 @@ def report(out: Path, outside: Sequence[str]) -> None:
 @click.option(
     "--only", multiple=True, metavar="QUESTION[.STRATEGY]", help="[default: what the change can have touched]"
 )
-@click.option("--all", "every", is_flag=True, help="Every strategy, whatever the change can reach.")
+@click.option(
+    "--all", "every", is_flag=True, help="Every strategy, or every one of --only, whatever the change can reach."
+)
 @click.option(
     "--minutes",
     type=click.FloatRange(min=0, min_open=True),
@@ -374,7 +376,7 @@ def check(
 ) -> None:
     """Say whether HEAD (the working tree where none is given) is slower or fatter than the commit BASE.
 
-    Exit code 1 for a regression that is confirmed beyond the margin; what is inconclusive is said, and is none. An
+    Exit code 1 for a regression that is confirmed beyond the margin; what is undecided is said, and is none. An
     interruption (130) shows what was measured.
     """
     from loaders import _terminal
@@ -421,8 +423,15 @@ def check(
 @click.option(
     "--minutes", type=click.FloatRange(min=0, min_open=True), default=10.0, show_default=True, help="Of each."
 )
+@click.option(
+    "--subject",
+    type=click.Choice(("python", "tensorflow")),
+    default="python",
+    show_default=True,
+    help="What the differences are planted in.",
+)
 @_json
-def selftest(*, checks: int, minutes: float, as_json: bool) -> None:
+def selftest(*, checks: int, minutes: float, subject: str, as_json: bool) -> None:
     """Measure the error of `check`: identical sides, and planted differences of time and memory.
 
     Each check is kept as soon as it has ended, and the same command continues; the page shows the result.
@@ -433,20 +442,50 @@ def selftest(*, checks: int, minutes: float, as_json: bool) -> None:
 
     corpus = _open("tiny", None, strict=True)
     _registry.load_files([own.FILE])
-    planned = _compare.plan(own.QUESTION, corpus, outside=(str(own.FILE),))
+    planned = _compare.plan(own.QUESTIONS_OF[subject], corpus, outside=(str(own.FILE),))
+    kinds = own.KINDS_OF[subject]
 
     def trial(strategy: str, seed: int) -> Record:
         return run_trial(planned.trial(strategy, planned.cases[0], seed), corpus)
 
     with log.exclusive(machine.machine_name()):
         path = log.log_path(machine.machine_name()).with_name(own.NAME)
-        tallies = own.selftest(checks, minutes * 60, trial, path, told=_terminal.told_of_selftest)
+        tallies = own.selftest(checks, minutes * 60, trial, path, kinds, told=_terminal.told_of_selftest)
     if as_json:
         _print_json(tallies)
     else:
         _terminal.show_selftest(tallies)
-    wrong = sum(each.alarms for each in tallies if each.kind == own.KINDS[0].name)
+    wrong = sum(each.alarms for each in tallies if each.kind == kinds[0].name)
     sys.exit(1 if wrong else 0)
+
+
+@main.command()
+@click.argument("names", nargs=-1, type=click.Choice(("simulation", "checks")))
+@click.option("--repetitions", type=click.IntRange(min=2), default=1000, show_default=True, help="Of each kind.")
+@click.option(
+    "--noise",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The trial log whose noise is taken. [default: that of the published results]",
+)
+@_json
+def evidence(names: Sequence[str], repetitions: int, noise: Path | None, *, as_json: bool) -> None:
+    """Count how often the judge and the check are wrong, by simulation: `simulation`, `checks`, or both.
+
+    Each experiment is kept as it ends. Exit code 1 where a count misses what is wanted by more than chance explains.
+    """
+    from loaders import _evidence, _terminal
+    from loaders._trial import log, machine
+
+    source = noise or log.log_path("reference")
+    found = []
+    for name in names or _evidence.EXPERIMENTS:
+        found.append(_evidence.experiment(name, source, repetitions))
+        log.append(log.log_path(machine.machine_name()).with_name(_evidence.NAME), found[-1])
+        if not as_json:
+            _terminal.show_evidence(found[-1])
+    if as_json:
+        _print_json(found)
+    sys.exit(0 if all(count.is_reached for each in found for count in each.counts) else 1)
 
 
 @main.command()

@@ -8,8 +8,9 @@ one line to ``evidence.jsonl``, with the commit and the processor that it ran on
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -22,6 +23,8 @@ from loaders._trial.record import Record
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from loaders._check.run import Outcome
 
 NAME = "evidence.jsonl"
 
@@ -68,11 +71,7 @@ class Experiment(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Noise:
-    """What trials leave over: of each comparison the spread of every strategy, and of all the standardised residuals.
-
-    Residuals are standardised by the moderated spread: by the plain one of a few rounds, none could lie far out, and
-    the tails that real trials have would be lost.
-    """
+    """What trials leave over: the spreads of the strategies of each comparison, and all standardised residuals."""
 
     spreads: list[NDArray[np.float64]]
     residuals: NDArray[np.float64]
@@ -90,14 +89,14 @@ def noise(records: Iterable[Record]) -> Noise:
 
     spreads, residuals = [], []
     for samples in _comparisons(records):
-        found = _judge.fitted(samples)
-        logs = np.log([[samples[name][index] for index in sorted(samples[name])] for name in found.strategies])
+        logs = np.log([[values[index] for index in sorted(values)] for values in samples.values()])
         strategies, rounds = logs.shape
         left = logs - logs.mean(axis=1, keepdims=True) - logs.mean(axis=0) + logs.mean()
         left /= math.sqrt((1 - 1 / strategies) * (1 - 1 / rounds))  # what fitting the effects has taken off
-        spread = np.array([found.spread(name) for name in found.strategies])
-        spreads.append(spread)
-        residuals.append((left / spread[:, None]).ravel())
+        spread = np.sqrt((left**2).mean(axis=1))
+        if spread.min() > 0:
+            spreads.append(spread)
+            residuals.append((left / spread[:, None]).ravel())
     if not residuals:
         raise InputError(f"no comparison of {LEAST_ROUNDS} rounds or more to take the noise from")
     pooled = np.concatenate(residuals)
@@ -229,3 +228,106 @@ def _leaves_best(made: _Simulated, rounds: int) -> float:
     truths = made.random.random(len(spreads)) * math.log(1.5)
     truths[0], truths[1] = 0, math.log(1.5)
     return float("1" not in made.fitted(truths, spreads, rounds).best().names)
+
+
+STRATEGIES = 10
+"""Of a simulated check."""
+
+FAILING, FAILING_ONLY_NOW = 0.02, 0.2
+"""The shares of trials that fail on both sides where nothing has changed, and on the new side where something has."""
+
+
+def checks(noise: Noise, repetitions: int, seed: int = 1) -> list[Count]:
+    """Run so many simulated checks of each kind: how often is one wrong, and how often does it find what fails?"""
+    nothing = [_checked(noise, seed + index, FAILING, FAILING) for index in range(repetitions)]
+    planted = [_checked(noise, seed + index, 0, FAILING_ONLY_NOW) for index in range(repetitions)]
+    return [
+        _count(
+            f"a check of {STRATEGIES} strategies that fail in {FAILING:.0%} of trials on both sides exits with 1",
+            [float(any(each.is_regression for each in outcomes)) for outcomes in nothing],
+            "at most",
+            0.05,
+        ),
+        _count(
+            f"of {STRATEGIES} strategies the one that fails only now, in {FAILING_ONLY_NOW:.0%} of trials, is found",
+            [float(outcomes[0].broken) for outcomes in planted],
+            "at least",
+            0.90,
+        ),
+    ]
+
+
+def _checked(noise: Noise, seed: int, on_a: float, on_b: float) -> list[Outcome]:
+    """Check strategies of which both sides are the same: all fail alike, or the first on one side more often."""
+    import numpy as np
+
+    from loaders._check import run
+    from loaders._check.judge import LOOKS
+
+    random = np.random.default_rng(seed)
+    spreads = np.concatenate(noise.spreads)
+
+    def side(spread: float, failing: float) -> Callable[[int], dict[str, Any]]:
+        most = 2 * LOOKS[-1]
+        left, peaks = random.choice(noise.residuals, most).tolist(), random.normal(2**25, 2**17, most).tolist()
+        drawn = iter(zip(left, peaks, random.random(most).tolist(), strict=True))
+
+        def trial(seed: int) -> dict[str, Any]:  # noqa: ARG001
+            residual, peak, chance = next(drawn)
+            ok = chance >= failing
+            return {
+                "status": "ok" if ok else "failed",
+                "message": "" if ok else "simulated",
+                "metrics": {"epoch_time": math.exp(spread * residual), "peak_memory": int(peak)},
+            }
+
+        return trial
+
+    subjects = []
+    for index in range(STRATEGIES):
+        spread = float(random.choice(spreads))
+        alike = on_a == on_b or index > 0
+        both = on_a if on_a == on_b else 0.0
+        subjects.append(
+            run.Subject(
+                f"simulated.{index}",
+                "epoch_time",
+                side(spread, both if alike else on_a),
+                side(spread, both if alike else on_b),
+            )
+        )
+    return run.run(subjects, math.inf, clock=lambda: 0.0)
+
+
+EXPERIMENTS: Mapping[str, Callable[[Noise, int], list[Count]]] = {"simulation": simulation, "checks": checks}
+
+
+def experiment(name: str, source: Path, repetitions: int) -> Experiment:
+    """Run an experiment with the noise of a trial log."""
+    from loaders._trial import machine
+
+    counts = EXPERIMENTS[name](noise(decoded(source)), repetitions)
+    cpu = machine.environment(threads={}, memory_method="").cpu
+    started = datetime.now(UTC).isoformat(timespec="seconds")
+    return Experiment(name, started, machine.commit(), cpu, f"{source.parent.name}/{source.name}", counts)
+
+
+def newest(path: Path) -> list[Experiment]:
+    """Return the last line of every experiment that a log holds."""
+    lines = path.read_bytes().splitlines() if path.exists() else []
+    found = {each.name: each for each in (msgspec.json.decode(line, type=Experiment) for line in lines)}
+    return list(found.values())
+
+
+HEADINGS = ("what", "share", "wanted", "repetitions", "reached")
+
+
+def line(count: Count) -> tuple[str, ...]:
+    """Return the cells of a count under ``HEADINGS``."""
+    return (
+        count.what,
+        f"{count.share:.1%} ± {count.error:.1%}",
+        f"{count.wanted} {count.target:.0%}",
+        str(count.repetitions),
+        "yes" if count.is_reached else "no",
+    )

@@ -69,10 +69,15 @@ class Difference(msgspec.Struct, frozen=True):
 
     def interval(self, confidence: float = CONFIDENCE) -> tuple[float, float]:
         """Return the ratio's interval; from 0 to infinity where no error is known."""
+        low, high = self.bounds(confidence)
+        return _exp(low), _exp(high)
+
+    def bounds(self, confidence: float = CONFIDENCE) -> tuple[float, float]:
+        """Return the interval of the difference itself."""
         if math.isinf(self.error):
-            return 0.0, math.inf
+            return -math.inf, math.inf
         half = _t(self.degrees, 0.5 + confidence / 2) * self.error
-        return _exp(self.value - half), _exp(self.value + half)
+        return self.value - half, self.value + half
 
     def p_below(self, bound: float = 1.0) -> float:
         """Return the one-sided p-value against "the ratio is ``bound`` or more": small where it is surely below."""
@@ -126,43 +131,49 @@ def judge(
     beyond
         Less or more where the whole interval of ``confidence`` lies beyond this factor.
     """
+    ratio = Estimate(_exp(difference.value), None, None, difference.rounds)
     if math.isinf(difference.error):
-        return Judged("undecided", Estimate(_exp(difference.value), None, None, difference.rounds))
+        return Judged("undecided", ratio)
     low, high = difference.interval(confidence)
-    ratio = Estimate(_exp(difference.value), low, high, difference.rounds)
-    verdict = _verdict(difference, margin, beyond, confidence, alike)
-    if verdict == "undecided":
-        return Judged(verdict, ratio, rounds=_rounds(difference, margin, beyond, confidence, alike))
-    return Judged(verdict, ratio, small=verdict != "no difference" and 1 / margin < low and high < margin)
+    ratio = msgspec.structs.replace(ratio, low=low, high=high)
+    verdict, rounds = decide(
+        difference, within=math.log(margin), beyond=math.log(beyond), confidence=confidence, alike=alike
+    )
+    is_small = verdict in ("less", "more") and 1 / margin < low and high < margin
+    return Judged(verdict, ratio, is_small, rounds)
 
 
-def _verdict(difference: Difference, margin: float, beyond: float, confidence: float, alike: float) -> Verdict:
-    low, high = difference.interval(confidence)
-    if high < 1 / beyond:
-        return "less"
-    if low > beyond:
-        return "more"
-    low, high = difference.interval(alike)
-    return "no difference" if 1 / margin < low and high < margin else "undecided"
+def decide(
+    difference: Difference, *, within: float, beyond: float, confidence: float, alike: float
+) -> tuple[Verdict, int | None]:
+    """Return the verdict and, undecided, the rounds that would decide, by bounds on the scale of the difference.
 
+    ``judge`` asks in logarithms; ``check`` asks of memory in bytes.
+    """
 
-def _rounds(difference: Difference, margin: float, beyond: float, confidence: float, alike: float) -> int | None:
-    """Return how many rounds in all would decide: the error falls with their root, the degrees rise with them."""
+    def verdict(each: Difference) -> Verdict:
+        low, high = each.bounds(confidence)
+        if high < -beyond:
+            return "less"
+        if low > beyond:
+            return "more"
+        low, high = each.bounds(alike)
+        return "no difference" if -within < low and high < within else "undecided"
 
-    def decides(rounds: int) -> bool:
-        error = difference.error * math.sqrt(difference.rounds / rounds)
+    def then(rounds: int) -> Difference:
+        """Return what so many rounds would give: the error falls with their root, the degrees rise with them."""
         grown = (rounds - 1) / (difference.rounds - 1) if difference.rounds > 1 else 1.0
-        degrees = difference.degrees * grown
-        imagined = Difference(difference.value, error, degrees, rounds)
-        return _verdict(imagined, margin, beyond, confidence, alike) != "undecided"
+        error = difference.error * math.sqrt(difference.rounds / rounds)
+        return Difference(difference.value, error, difference.degrees * grown, rounds)
 
-    if not decides(MOST_ROUNDS):
-        return None
+    found = verdict(difference)
+    if found != "undecided" or verdict(then(MOST_ROUNDS)) == "undecided":
+        return found, None
     low, high = difference.rounds, MOST_ROUNDS
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if decides(middle) else (middle, high)
-    return high
+        low, high = (low, middle) if verdict(then(middle)) != "undecided" else (middle, high)
+    return found, high
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,12 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from loaders import _evidence
 from loaders._calibration import Calibration
 from loaders._check import selftest, show
 from loaders._check.run import Outcome
 from loaders._check.selftest import Tally
+from loaders._evidence import Experiment
 from loaders._rows import EPOCHS, Comparison, Row
 from loaders._trial.growth import Growth
 from loaders._trial.record import SCHEMA, Record, Trial
@@ -174,6 +176,17 @@ def show_selftest(tallies: Sequence[Tally]) -> None:
     _output.print(table)
     for sentence in selftest.sentences(tallies):
         _output.print(sentence, markup=False, highlight=False, soft_wrap=True)
+
+
+def show_evidence(experiment: Experiment) -> None:
+    """Print how often something happened, beside what is wanted."""
+    title = f"{experiment.name}: {experiment.source}, commit {experiment.commit[:8]}, {experiment.cpu}"
+    table = Table(title=escape(title), box=box.SIMPLE, title_justify="left")
+    for heading in _evidence.HEADINGS:
+        table.add_column(heading)
+    for count in experiment.counts:
+        table.add_row(*map(escape, _evidence.line(count)))
+    _output.print(table)
 
 
 def show_calibration(calibration: Calibration) -> None:

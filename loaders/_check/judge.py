@@ -5,8 +5,9 @@ of the sides' means (of logarithms for times), and blocks are independent of eac
 trimmed, because one trial in a few dozen takes several times as long as the others for reasons of the machine; its
 interval is Yuen's (1974), which for up to four blocks is Student's.
 
-The verdict is asked again as blocks come in, of several strategies and of two figures each. All these questions share
-``FAMILY`` (Bonferroni), so that a check of a change that changes nothing is seldom wrong about anything at all.
+The word comes from the judge of the whole project (``loaders._judge``), with margins and a confidence of the check's.
+It is asked again as blocks come in, of several strategies, of two figures each and of how often each fails. All these
+questions share ``FAMILY`` (Bonferroni), so a check of a change that changes nothing is seldom wrong about anything.
 """
 
 from __future__ import annotations
@@ -17,17 +18,28 @@ from typing import Literal
 
 import msgspec
 
+from loaders._judge import Difference, decide
 from loaders._rows import RESOLUTION
 from loaders._stats import Estimate
 
-Verdict = Literal["slower", "faster", "fatter", "leaner", "no difference", "inconclusive"]
+Verdict = Literal["slower", "faster", "fatter", "leaner", "no difference", "undecided"]
 Figure = Literal["time", "memory"]
 
 FAMILY = 0.05
 """The chance that a check in which nothing differs calls anything different, margins not counted."""
 
-LOOKS = (4, 6, 8, 11, 15, 20, 27, 36)
-"""After so many blocks a verdict is asked. The last is the most that a check takes of one strategy."""
+LOOKS = (4, 6, 8, 11, 15, 20, 27, 36, 48)
+"""After so many blocks a verdict is asked. The last is the most that a check takes of one strategy: it tells failures
+in 20 % of trials from none."""
+
+UNFAILING = 8
+"""Blocks without a failure after which a strategy counts as one that does not fail: of those that fail in 20 % of
+trials, 97 % have shown it by then."""
+
+WORDS: dict[Figure, dict[str, Verdict]] = {
+    "time": {"more": "slower", "less": "faster"},
+    "memory": {"more": "fatter", "less": "leaner"},
+}
 
 TRIMMED = 0.2
 """The share of blocks at either end that the mean leaves out: Yuen's, and Wilcox's, recommendation."""
@@ -41,10 +53,10 @@ MEMORY_MARGIN, MEMORY_ALIKE = RESOLUTION, 2 * RESOLUTION
 
 
 class Block(msgspec.Struct, frozen=True):
-    """One figure of four trials: two of either side."""
+    """One figure of four trials, two of either side; a side has one where the other trial failed."""
 
-    a: tuple[float, float]
-    b: tuple[float, float]
+    a: tuple[float, ...]
+    b: tuple[float, ...]
 
 
 class Judgement(msgspec.Struct, frozen=True):
@@ -59,6 +71,8 @@ class Judgement(msgspec.Struct, frozen=True):
         The trimmed means, in seconds or bytes.
     blocks
         How many it rests on.
+    enough
+        Undecided: blocks in all that would decide at this spread, where that is known.
     """
 
     verdict: Verdict
@@ -66,6 +80,52 @@ class Judgement(msgspec.Struct, frozen=True):
     a: float
     b: float
     blocks: int
+    enough: int | None = None
+
+
+class Failures(msgspec.Struct, frozen=True):
+    """How many of so many trials of either side were not ok."""
+
+    a: int = 0
+    b: int = 0
+    of_a: int = 0
+    of_b: int = 0
+
+    @property
+    def p(self) -> float:
+        """The chance of so many on B's side or more, were both sides to fail alike: Fisher's exact test, one-sided."""
+        from scipy.special import gammaln
+
+        def ways(total: int, chosen: int) -> float:
+            return float(gammaln(total + 1) - gammaln(chosen + 1) - gammaln(total - chosen + 1))
+
+        failed = self.a + self.b
+        every = ways(self.of_a + self.of_b, failed)
+        least = max(self.b, failed - self.of_a)
+        found = (
+            ways(self.of_b, b) + ways(self.of_a, failed - b) - every for b in range(least, min(failed, self.of_b) + 1)
+        )
+        return min(math.fsum(map(math.exp, found)), 1.0)
+
+    def are_more(self, questions: int) -> bool:
+        """Whether B fails more often than A beyond doubt, where so many questions are asked."""
+        return self.p < _alpha(questions)
+
+    @property
+    def may_be_more(self) -> bool:
+        """Whether more trials may show that B fails more often."""
+        return self.b * self.of_a > self.a * self.of_b or (not self.a + self.b and self.of_b < 2 * UNFAILING)
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether a side has failed each time: nothing can be measured. If that is B's alone, a few more prove it."""
+        return self.of_a >= GIVE_UP_AFTER and self.a == self.of_a
+
+
+GIVE_UP_AFTER = 4
+"""Trials of a side, all of which have failed."""
+
+NONE_FAILED = Failures()
 
 
 def judge(figure: Figure, blocks: Sequence[Block], questions: int) -> Judgement:
@@ -81,32 +141,40 @@ def judge(figure: Figure, blocks: Sequence[Block], questions: int) -> Judgement:
     scale, back = (math.log, math.exp) if figure == "time" else (float, float)
     if figure == "time" and min(min(*each.a, *each.b) for each in blocks) <= 0:
         raise ValueError("a time must be positive")
-    sides = [[sum(map(scale, side)) / 2 for side in (each.a, each.b)] for each in blocks]
+    sides = [[sum(map(scale, side)) / len(side) for side in (each.a, each.b)] for each in blocks]
     a, b = (back(_trimmed([each[side] for each in sides])) for side in (0, 1))
     differences = [each[1] - each[0] for each in sides]
     middle = _trimmed(differences)
     if len(blocks) < LOOKS[0]:
-        return Judgement("inconclusive", Estimate(back(middle), None, None, len(blocks)), a, b, len(blocks))
-    low, high = _interval(differences, FAMILY / (questions * len(LOOKS)))
-    margin = math.log(TIME_MARGIN) if figure == "time" else MEMORY_MARGIN
-    alike = math.log(TIME_ALIKE) if figure == "time" else max(MEMORY_ALIKE, (TIME_ALIKE - 1) * a)
-    more: Verdict = "slower" if figure == "time" else "fatter"
-    less: Verdict = "faster" if figure == "time" else "leaner"
-    verdict: Verdict = "inconclusive"
-    if low > margin:
-        verdict = more
-    elif high < -margin:
-        verdict = less
-    elif -alike < low and high < alike:
-        verdict = "no difference"
-    return Judgement(verdict, Estimate(back(middle), back(low), back(high), len(blocks)), a, b, len(blocks))
+        return Judgement("undecided", Estimate(back(middle), None, None, len(blocks)), a, b, len(blocks))
+    difference = _difference(differences)
+    confidence = 1 - _alpha(questions)
+    low, high = difference.bounds(confidence)
+    verdict, enough = decide(
+        difference,
+        within=math.log(TIME_ALIKE) if figure == "time" else max(MEMORY_ALIKE, (TIME_ALIKE - 1) * a),
+        beyond=math.log(TIME_MARGIN) if figure == "time" else MEMORY_MARGIN,
+        confidence=confidence,
+        alike=confidence,
+    )
+    change = Estimate(back(middle), back(low), back(high), len(blocks))
+    return Judgement(WORDS[figure].get(verdict, verdict), change, a, b, len(blocks), enough)  # type: ignore[arg-type]
 
 
-def is_due(blocks: int, judgements: Sequence[Judgement]) -> bool:
+def _alpha(questions: int) -> float:
+    return FAMILY / (questions * len(LOOKS))
+
+
+def is_due(blocks: int, judgements: Sequence[Judgement], failures: Failures = NONE_FAILED, questions: int = 1) -> bool:
     """Whether a strategy needs another block: it has not been asked, or something is undecided and may be decided."""
-    if blocks >= LOOKS[-1]:
+    if blocks >= LOOKS[-1] or failures.is_hopeless:
         return False
-    return blocks not in LOOKS or any(each.verdict == "inconclusive" for each in judgements)
+    if blocks not in LOOKS:
+        return True
+    if failures.are_more(questions):
+        return False
+    regressed = any(each.verdict in ("slower", "fatter") for each in judgements)
+    return any(each.verdict == "undecided" for each in judgements) or (failures.may_be_more and not regressed)
 
 
 def _trimmed(values: Sequence[float]) -> float:
@@ -115,17 +183,12 @@ def _trimmed(values: Sequence[float]) -> float:
     return math.fsum(kept) / len(kept)
 
 
-def _interval(values: Sequence[float], alpha: float) -> tuple[float, float]:
-    """Return the interval of the trimmed mean: Yuen's, from the winsorised variance."""
-    from scipy.special import stdtrit
-
+def _difference(values: Sequence[float]) -> Difference:
+    """Return the trimmed mean with Yuen's error, from the winsorised variance."""
     out = int(TRIMMED * len(values))
     ordered = sorted(values)
     kept = len(values) - 2 * out
     winsorised = [ordered[out]] * out + ordered[out : len(values) - out] + [ordered[-1 - out]] * out
     mean = math.fsum(winsorised) / len(values)
     spread = math.fsum((each - mean) ** 2 for each in winsorised)
-    error = math.sqrt(spread / (kept * (kept - 1)))
-    half = float(stdtrit(kept - 1, 1 - alpha / 2)) * error
-    middle = _trimmed(values)
-    return middle - half, middle + half
+    return Difference(_trimmed(values), math.sqrt(spread / (kept * (kept - 1))), kept - 1, len(values))

@@ -25,7 +25,7 @@ def subjects(
     say
         Is told what cannot be compared because one side lacks it.
     every
-        Measure all, whatever the change can have touched.
+        Measure all, or all of ``only``, whatever the change can have touched.
 
     Raises
     ------
@@ -38,7 +38,7 @@ def subjects(
         if alone:
             say(f"only {side.name} has {', '.join(sorted(alone))}: nothing to compare with")
     both = {question: names & listed[1].get(question, set()) for question, names in listed[0].items()}
-    asked = list(both) if every else only
+    asked = list(only) or (list(both) if every else [])
     chosen = _named(asked, both) if asked else touched(a.sources(), b.sources(), both)
     return [
         _subject(a, b, question, name, size)

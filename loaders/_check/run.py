@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
-from loaders._check.judge import Block, Figure, Judgement, is_due, judge
+from loaders._check.judge import LOOKS, NONE_FAILED, Block, Failures, Figure, Judgement, is_due, judge
 
-GIVE_UP_AFTER = 2
-"""Trials of one side that are not ok: what fails is not measured on."""
+FALLBACK = "epoch_time"
+"""The metric that every record has: what an older commit's trials lack is asked of neither side."""
 
 
 class Subject(msgspec.Struct, frozen=True):
@@ -41,9 +41,13 @@ class Outcome(msgspec.Struct, frozen=True):
     Attributes
     ----------
     message
-        Why there are no figures: what failed, on which side. Empty otherwise.
+        What failed first, by side, or why nothing was measured. Empty otherwise.
     broken
-        Whether only B fails.
+        Whether B fails more often beyond doubt.
+    failures
+        How many trials of either side failed.
+    timed_by
+        The metric that stands for time where it is not the one that ranks the question, as a side lacks that.
     """
 
     name: str
@@ -51,10 +55,12 @@ class Outcome(msgspec.Struct, frozen=True):
     memory: Judgement | None
     message: str = ""
     broken: bool = False
+    failures: Failures = NONE_FAILED
+    timed_by: str = ""
 
     @property
     def is_regression(self) -> bool:
-        """Whether B is slower, fatter or broken beyond doubt."""
+        """Whether B is slower or fatter, or fails more often, beyond doubt."""
         worse = any(each and each.verdict in ("slower", "fatter") for each in (self.time, self.memory))
         return self.broken or worse
 
@@ -69,13 +75,13 @@ class _State:
 
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
-        self.blocks: dict[Figure, list[Block]] = {figure: [] for figure in subject.figures}
+        self.measured: list[dict[str, list[dict[str, Any]]]] = []
         self.count = 0
+        self.judged: tuple[int, Outcome] | None = None
         self.failed: dict[str, list[str]] = {"a": [], "b": []}
-        self.given_up = False
 
     def run_block(self, seed: int) -> None:
-        """Run A B B A and keep it where all four are ok; both sides draw alike."""
+        """Run A B B A and keep what is ok; both sides draw alike."""
         found: dict[str, list[dict[str, Any]]] = {"a": [], "b": []}
         for letter in "abba":
             record = (self.subject.a if letter == "a" else self.subject.b)(seed)
@@ -83,27 +89,57 @@ class _State:
                 found[letter].append(record["metrics"])
             else:
                 self.failed[letter].append(f"{record['status'].replace('_', ' ')}: {record['message']}".rstrip(": "))
-        self.given_up = any(len(each) >= GIVE_UP_AFTER for each in self.failed.values())
-        if not (len(found["a"]) == len(found["b"]) == 2):
-            return
         self.count += 1
-        for figure in self.blocks:
-            values = {side: [_value(figure, each, self.subject.time) for each in found[side]] for side in "ab"}
-            if all(value is not None for side in values.values() for value in side):
-                self.blocks[figure].append(Block(*(tuple(values[side]) for side in "ab")))  # type: ignore[arg-type]
+        self.measured.append(found)
+
+    @property
+    def failures(self) -> Failures:
+        """How many trials have failed."""
+        return Failures(len(self.failed["a"]), len(self.failed["b"]), 2 * self.count, 2 * self.count)
 
     def is_due(self, questions: int) -> bool:
         """Whether another block may decide something."""
-        return not self.given_up and is_due(self.count, self.outcome(questions).judgements)
+        if self.count not in LOOKS and not self.failures.is_hopeless:
+            return True  # without judging: that takes a while, and nobody asks
+        return is_due(self.count, self.outcome(questions).judgements, self.failures, questions)
 
     def outcome(self, questions: int) -> Outcome:
-        """Judge what there is."""
+        """Judge what there is, once after each block."""
+        if self.judged is None or self.judged[0] != self.count:
+            self.judged = (self.count, self._outcome(questions))
+        return self.judged[1]
+
+    def _outcome(self, questions: int) -> Outcome:
+        subject = self.subject
         words = [f"{side.upper()} {messages[0]}" for side, messages in self.failed.items() if messages]
-        if self.given_up or not self.count:
-            broken = len(self.failed["b"]) >= GIVE_UP_AFTER and not self.failed["a"]
-            return Outcome(self.subject.name, None, None, "; ".join(words) or "not measured: the time was up", broken)
-        judged = {figure: judge(figure, blocks, questions) for figure, blocks in self.blocks.items() if blocks}
-        return Outcome(self.subject.name, judged.get("time"), judged.get("memory"), "; ".join(words))
+        ok = [metrics for found in self.measured for side in found.values() for metrics in side]
+        time_metric = subject.time if all(each.get(subject.time) is not None for each in ok) else FALLBACK
+        judged = {}
+        for figure in subject.figures:
+            blocks = self._blocks(figure, time_metric)
+            if blocks:
+                judged[figure] = judge(figure, blocks, questions)
+        return Outcome(
+            subject.name,
+            judged.get("time"),
+            judged.get("memory"),
+            "; ".join(words) or ("" if judged else "not measured: the time was up"),
+            self.failures.are_more(questions),
+            self.failures,
+            time_metric if time_metric != subject.time else "",
+        )
+
+    def _blocks(self, figure: Figure, time_metric: str) -> list[Block]:
+        """Return the blocks of which both sides have a figure: a trial that failed costs itself alone."""
+        found = []
+        for each in self.measured:
+            values = {
+                side: tuple(value for one in metrics if (value := _value(figure, one, time_metric)) is not None)
+                for side, metrics in each.items()
+            }
+            if values["a"] and values["b"]:
+                found.append(Block(values["a"], values["b"]))
+        return found
 
 
 def _value(figure: Figure, metrics: dict[str, Any], time_metric: str) -> float | None:
@@ -118,7 +154,7 @@ def run(
     seconds: float,
     *,
     questions: int | None = None,
-    told: Callable[[list[Outcome]], None] = lambda _: None,
+    told: Callable[[list[Outcome]], None] | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> list[Outcome]:
     """Measure all subjects, the undecided ones again and again, for at most so many seconds.
@@ -126,13 +162,13 @@ def run(
     Parameters
     ----------
     questions
-        How many verdicts share the chance of a false alarm; by default all that are asked for.
+        How many verdicts share the chance of a false alarm; by default all that are asked for, failures among them.
     told
         Is given all outcomes so far after each block; of an interrupted check it has what was measured.
     """
     end = clock() + seconds
     states = [_State(each) for each in subjects]
-    shared = questions or sum(len(each.blocks) for each in states)
+    shared = questions or sum(len(each.figures) + 1 for each in subjects)
     seed = 0
     while due := [each for each in states if each.is_due(shared)]:
         seed += 1
@@ -141,5 +177,6 @@ def run(
             if clock() >= end:
                 return [state.outcome(shared) for state in states]
             each.run_block(seed)
-            told([state.outcome(shared) for state in states])
+            if told:
+                told([state.outcome(shared) for state in states])
     return [each.outcome(shared) for each in states]

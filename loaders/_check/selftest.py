@@ -1,7 +1,8 @@
 """How often the check is wrong, and what it finds: the same trials with identical sides and with planted differences.
 
-Each check goes the whole way, trial by trial to a verdict, on one strategy that works for about a tenth of a second
-on one core and holds a few MiB; its twin does the same with so much more.
+Each check goes the whole way, trial by trial to a verdict, on one strategy and a twin that does the same with so much
+more. There are two such subjects: Python that works for about a tenth of a second on one core and holds a few MiB, and
+a tf.data map over the corpus' photographs, on all cores. They spread differently, so power is stated of each.
 """
 
 from __future__ import annotations
@@ -21,21 +22,24 @@ from loaders._check.run import Outcome, Subject
 from loaders._trial import log
 from loaders._trial.record import Environment, Record
 
-QUESTION = "selection"
+QUESTIONS_OF: dict[str, str] = {"python": "selection", "tensorflow": "batching"}
+"""The question of each subject, which checks what it delivers."""
+
 NAME = "selftest.jsonl"
 FILE = Path(__file__).with_name("planted.py")
 
 EFFICIENCY = 1.06
 """The error of the mean that leaves out a fifth at either end, over that of the mean, of normal noise (Wilcox)."""
 
-QUESTIONS = 2
-"""Verdicts of a check of one strategy: its time and its memory."""
+QUESTIONS = 3
+"""Verdicts of a check of one strategy: its time, its memory, and how often it fails."""
 
 
 class Kind(msgspec.Struct, frozen=True):
     """A kind of check: what is planted, which figure must show it, and the verdict that is right.
 
     ``share`` is how many of the checks asked for are of this kind: a difference that hardly matters needs fewer.
+    ``same`` is the strategy without the difference.
     """
 
     name: str
@@ -43,6 +47,7 @@ class Kind(msgspec.Struct, frozen=True):
     figures: tuple[Figure, ...]
     right: str
     share: float = 1.0
+    same: str = "same"
 
 
 KINDS = (
@@ -54,6 +59,16 @@ KINDS = (
     Kind("+1 MiB", "memory_1", ("memory",), "fatter", 0.25),
     Kind("+64 MiB", "memory_64", ("memory",), "fatter", 0.25),
 )
+
+TENSORFLOW_KINDS = (
+    Kind("tensorflow: nothing", "tf_same", ("time", "memory"), "no difference", same="tf_same"),
+    Kind("tensorflow: +10 % of time", "tf_time_10", ("time",), "slower", same="tf_same"),
+    Kind("tensorflow: +64 MiB", "tf_memory_64", ("memory",), "fatter", same="tf_same"),
+    Kind("tensorflow: +20 % of time", "tf_time_20", ("time",), "slower", 0.25, same="tf_same"),
+)
+
+KINDS_OF: dict[str, tuple[Kind, ...]] = {"python": KINDS, "tensorflow": TENSORFLOW_KINDS}
+EVERY_KIND = (*KINDS, *TENSORFLOW_KINDS)
 
 
 class Tally(msgspec.Struct, frozen=True):
@@ -122,7 +137,7 @@ class Selftest(msgspec.Struct, frozen=True):
 def key() -> str:
     """Return the digest of what decides how a check ends."""
     package = Path(__file__).parents[1]
-    files = sorted([*(package / "_check").glob("*.py"), *(package / "_trial").glob("*.py")])
+    files = sorted([package / "_judge.py", *(package / "_check").glob("*.py"), *(package / "_trial").glob("*.py")])
     return hashlib.blake2b(b"".join(file.read_bytes() for file in files), digest_size=4).hexdigest()
 
 
@@ -139,7 +154,7 @@ def selftest(
     Parameters
     ----------
     trial
-        Runs a planted strategy with a seed.
+        Runs a planted strategy, of the subject that the kinds are of, with a seed.
     path
         Of the log. Each check is appended as soon as it has ended; those that the same code has logged count.
     told
@@ -162,7 +177,7 @@ def selftest(
 
                 return once
 
-            a, b = (run(each, 1000 * index, environments) for each in ("same", kind.twin))
+            a, b = (run(each, 1000 * index, environments) for each in (kind.same, kind.twin))
             subject = Subject(kind.name, "epoch_time", a, b, kind.figures)
             (outcome,) = checking.run([subject], seconds, questions=QUESTIONS)
             outcomes.append(outcome)
@@ -180,17 +195,21 @@ def newest(path: Path, say: Callable[[str], None] = lambda _: None) -> Selftest 
     own = [each for each in checked if each.key == checked[-1].key]
     tallies = [
         tally(kind, [each.outcome for each in own if each.kind == kind.name])
-        for kind in KINDS
+        for kind in EVERY_KIND
         if any(each.kind == kind.name for each in own)
     ]
     return Selftest(own[0].started, own[-1].environment, tallies) if tallies else None
+
+
+OLDER_WORD = (b'"verdict":"inconclusive"', b'"verdict":"undecided"')
+"""What an older check called it, and what it is called."""
 
 
 def _read(path: Path, say: Callable[[str], None] = lambda _: None) -> list[Checked]:
     found = []
     for number, line in enumerate(path.read_bytes().splitlines() if path.exists() else [], 1):
         try:
-            found.append(msgspec.json.decode(line, type=Checked))
+            found.append(msgspec.json.decode(line.replace(*OLDER_WORD), type=Checked))
         except (msgspec.DecodeError, UnicodeDecodeError):
             say(f"{path}: line {number} is no check and is left out")
     return found
@@ -231,15 +250,23 @@ def line(tally: Tally) -> tuple[str, ...]:
 
 
 def sentences(tallies: Sequence[Tally]) -> list[str]:
-    """Say what the smallest slow-down is that would be found nine times in ten, by how many blocks are taken."""
-    spread = next((each.spread for each in tallies if each.spread), None)
-    if spread is None:
-        return []
-    found = ", ".join(f"{detectable(spread, each) - 1:.1%} with {each}" for each in LOOKS[1:])
-    return [
-        f"A block's ratio of times spreads by {spread:.1%} (standard deviation). "
-        f"The smallest slow-down that is found nine times in ten, by the number of blocks: {found}."
-    ]
+    """Say of each subject what the smallest slow-down is that would be found nine times in ten, from its own spread."""
+    said = []
+    for subject, kinds in KINDS_OF.items():
+        names = {kind.name for kind in kinds}
+        spread = next((each.spread for each in tallies if each.kind in names and each.spread), None)
+        if spread is None:
+            continue
+        found = ", ".join(f"{detectable(spread, each) - 1:.1%} with {each}" for each in LOOKS[1:])
+        said.append(
+            f"In a check of the {SUBJECTS[subject]} a block's ratio of times spreads by {spread:.1%} (standard "
+            f"deviation). The smallest slow-down that is found nine times in ten, by the number of blocks: {found}. "
+            f"A strategy that spreads more needs more blocks, or a larger slow-down."
+        )
+    return said
+
+
+SUBJECTS = {"python": "Python subject", "tensorflow": "tf.data subject"}
 
 
 def _spread(outcome: Outcome) -> float | None:

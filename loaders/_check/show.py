@@ -8,7 +8,7 @@ from loaders._check.judge import FAMILY, MEMORY_MARGIN, TIME_ALIKE, TIME_MARGIN,
 from loaders._check.run import Outcome
 from loaders._words import ABSENT, amount, duration
 
-HEADINGS = ("strategy", "time", "change", "memory", "change", "blocks")
+HEADINGS = ("strategy", "time", "change", "memory", "change", "blocks", "failed")
 
 
 def lines(outcomes: Sequence[Outcome]) -> list[tuple[str, ...]]:
@@ -18,19 +18,30 @@ def lines(outcomes: Sequence[Outcome]) -> list[tuple[str, ...]]:
 
 
 def _line(outcome: Outcome) -> tuple[str, ...]:
+    failed = failures_in_words(outcome)
     if not outcome.judgements:
-        return outcome.name, outcome.message, *[ABSENT] * 4
+        return outcome.name, outcome.message, *[ABSENT] * 4, failed
     blocks = str(max(each.blocks for each in outcome.judgements))
     return (
         outcome.name,
         *_cells(outcome.time, time_in_words, duration),
         *_cells(outcome.memory, memory_in_words, amount),
         blocks,
+        failed,
     )
 
 
 def _cells(each: Judgement | None, words: Callable[[Judgement], str], unit: Callable[[float], str]) -> tuple[str, str]:
     return (f"{unit(each.a)} to {unit(each.b)}", words(each)) if each else (ABSENT, ABSENT)
+
+
+def failures_in_words(outcome: Outcome) -> str:
+    """Return ``more often: B 8 of 8, A 0 of 8``."""
+    found = outcome.failures
+    if not found.a + found.b:
+        return ABSENT
+    counts = f"B {found.b} of {found.of_b}, A {found.a} of {found.of_a}"
+    return f"more often: {counts}" if outcome.broken else counts
 
 
 def time_in_words(judged: Judgement) -> str:
@@ -49,19 +60,26 @@ def _in_words(judged: Judgement, number: Callable[[float], str], unit: str) -> s
         return judged.verdict
     if change.low is None or change.high is None:
         return f"{judged.verdict}: {number(change.value)}{unit}, too few blocks"
-    return f"{judged.verdict}: {number(change.value)}{unit} ({number(change.low)} to {number(change.high)})"
+    words = f"{judged.verdict}: {number(change.value)}{unit} ({number(change.low)} to {number(change.high)})"
+    return f"{words}; {judged.enough} blocks would decide" if judged.enough else words
 
 
 def summary(outcomes: Sequence[Outcome]) -> str:
     """Return the verdict on the change in one sentence."""
     worse = [each.name for each in outcomes if each.is_regression]
-    open_ = [each.name for each in outcomes if any(one.verdict == "inconclusive" for one in each.judgements)]
+    open_ = [each.name for each in outcomes if any(one.verdict == "undecided" for one in each.judgements)]
     unmeasured = [each.name for each in outcomes if not each.judgements and not each.broken]
+    failing = [each.name for each in outcomes if each.broken]
+    elsewise = [each.name for each in outcomes if each.timed_by]
     said = [f"{len(worse)} confirmed: {', '.join(worse)}" if worse else "No regression is confirmed"]
+    if failing:
+        said.append(f"B fails more often: {', '.join(failing)}")
     if open_:
-        said.append(f"inconclusive, more time would decide: {', '.join(open_)}")
+        said.append(f"undecided, more time would decide: {', '.join(open_)}")
     if unmeasured:
         said.append(f"not measured: {', '.join(unmeasured)}")
+    if elsewise:
+        said.append(f"timed by the whole first epoch, as not every trial has a steady time: {', '.join(elsewise)}")
     return "; ".join(said) + "."
 
 
@@ -81,7 +99,8 @@ def markdown(outcomes: Sequence[Outcome], title: str) -> str:
 METHOD = (
     f"Trials in fresh processes, interleaved A B B A. A change is confirmed when its whole interval lies beyond "
     f"{TIME_MARGIN - 1:.0%} of time or {MEMORY_MARGIN / 2**20:.0f} MiB, and there is no difference when it lies within "
-    f"{TIME_ALIKE - 1:.0%}. The intervals share a chance of {FAMILY:.0%} of any false alarm in the whole check."
+    f"{TIME_ALIKE - 1:.0%}. Failures are counted on both sides (Fisher's exact test). All of them share a chance of "
+    f"{FAMILY:.0%} of any false alarm in the whole check."
 )
 
 

@@ -230,7 +230,7 @@ def _a7(figures: Figures) -> Found:
     keeps = part_of(less_than(more_by, 0.8 * data), above())
     said = f"{estimated(more_by, amount)} more than no_cache, for {amount(data)} of decoded pictures"
     exhausts, also = _at_readers_amount(figures.law("caching", "cache_after_decode"), memory)
-    return [keeps, exhausts], f"{said}; {also} of {amount(memory)} here"
+    return [keeps, exhausts], f"{said}; {also}, of {_gigabytes(memory)} here"
 
 
 def _at_readers_amount(law: Law, memory: float) -> tuple[Part, str]:
@@ -239,8 +239,12 @@ def _at_readers_amount(law: Law, memory: float) -> tuple[Part, str]:
     if needed is None:
         return Part(Shown()), f"with {PICTURES:,} pictures unknown ({law.why})"
     each = f"{estimated(law.per_sample, small_amount)} a picture, " if law.per_sample else ""
-    said = f"{each}so {estimated(needed, amount)} with {PICTURES:,}"
+    said = f"{each}so {estimated(needed, _gigabytes)} with {PICTURES:,}"
     return part_of(less_than(needed, memory), above()), said
+
+
+def _gigabytes(count: float) -> str:
+    return f"{count / 1e9:.1f} GB"
 
 
 def _a8(figures: Figures) -> Found:

@@ -295,16 +295,37 @@ def of_trials(verdicts: str | None, samples: int, holds: Sequence[str], partly: 
 
 def settle(claims: Sequence[Sequence[Part]]) -> list[tuple[Verdict, str]]:
     """Return each claim's verdict, corrected by Holm for their number, and for the undecided what would decide."""
-    surest = [max((part.shown.surest for part in parts), default=1.0) for parts in claims]
+    surest = [min(_whole(parts), _mixed(parts)) for parts in claims]
     rejected = holm(surest, ALPHA)
     order = sorted(range(len(claims)), key=surest.__getitem__)
     levels = {index: ALPHA / (len(claims) - rank) for rank, index in enumerate(order)}
     return [
-        (all_of(*(part.shown.at(levels[index]) for part in parts)), "")
+        (_verdict(parts, levels[index]), "")
         if rejected[index]
         else ("undecided here", _would_decide(parts, ALPHA / len(claims)))
         for index, parts in enumerate(claims)
     ]
+
+
+def _verdict(parts: Sequence[Part], level: float) -> Verdict:
+    if _whole(parts) <= level:
+        return all_of(*(part.shown.at(level) for part in parts))
+    return "holds in part"
+
+
+def _whole(parts: Sequence[Part]) -> float:
+    """Return how surely every part is decided."""
+    return max((part.shown.surest for part in parts), default=1.0)
+
+
+def _mixed(parts: Sequence[Part]) -> float:
+    """Return how surely some part holds and another one fails, whatever the others do: then the claim holds in part.
+
+    They are picked from all parts, so it is corrected for their number.
+    """
+    if len(parts) < 2:
+        return 1.0
+    return min(1.0, len(parts) * max(min(part.shown.holds for part in parts), min(part.shown.fails for part in parts)))
 
 
 def _would_decide(parts: Sequence[Part], level: float) -> str:

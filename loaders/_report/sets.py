@@ -145,13 +145,6 @@ def collect(root: Path, say: Callable[[str], None] = lambda _: None) -> list[Res
         _set(origin, commit, place, calibrations[_machine(origin)]) for (origin, commit), place in replaced.items()
     ]
     ordered = [*_newest_first(newest), *_newest_first(others)]
-    older = sum(len(records) for records in runs if records[0].schema != SCHEMA)
-    if older:
-        say(
-            f"{older} trials are an older instrument's (schema {SCHEMA - 1} or before): they are shown in sets of "
-            f"their own, and nothing is concluded from them; `python -m loaders compare` (or `make bench`) measures "
-            f"anew"
-        )
     return sorted(ordered, key=lambda each: each.is_older)
 
 

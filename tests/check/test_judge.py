@@ -1,12 +1,26 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import t
+from scipy.stats import fisher_exact, t
 
-from loaders._check.judge import FAMILY, LOOKS, Block, Judgement, _interval, is_due, judge
+from loaders._check.judge import (
+    FAMILY,
+    LOOKS,
+    TIME_ALIKE,
+    TIME_MARGIN,
+    UNFAILING,
+    Block,
+    Failures,
+    Judgement,
+    _difference,
+    is_due,
+    judge,
+)
 
 MIB = 2**20
 QUESTIONS = 2
@@ -25,7 +39,7 @@ def _checked(ratio: float, spread: float, seed: int, outliers: float = 0.0) -> J
     blocks = _blocks(ratio, spread, LOOKS[-1], seed, outliers)
     for look in LOOKS:
         judged = judge("time", blocks[:look], QUESTIONS)
-        if judged.verdict != "inconclusive":
+        if judged.verdict != "undecided":
             break
     return judged
 
@@ -46,7 +60,7 @@ def test_the_interval_of_a_trimmed_mean_covers_what_it_says(count: int) -> None:
     alpha = 0.1
     covered = 0
     for _ in range(2000):
-        low, high = _interval(random.normal(0, 1, count).tolist(), alpha)
+        low, high = _difference(random.normal(0, 1, count).tolist()).bounds(1 - alpha)
         covered += low <= 0 <= high
     assert 0.87 < covered / 2000 < 0.93
 
@@ -56,9 +70,9 @@ def test_verdicts_need_the_whole_interval() -> None:
     assert judge("time", _blocks(0.90, 0.005, 8), QUESTIONS).verdict == "faster"
     assert judge("time", _blocks(1.00, 0.005, 8), QUESTIONS).verdict == "no difference"
     assert judge("time", _blocks(1.015, 0.0005, 8), QUESTIONS).verdict == "no difference", "within what matters"
-    assert judge("time", _blocks(1.10, 0.1, 8), QUESTIONS).verdict == "inconclusive"
+    assert judge("time", _blocks(1.10, 0.1, 8), QUESTIONS).verdict == "undecided"
     few = judge("time", _blocks(1.5, 0.005, 3), QUESTIONS)
-    assert (few.verdict, few.change and few.change.low) == ("inconclusive", None)
+    assert (few.verdict, few.change and few.change.low) == ("undecided", None)
 
 
 @pytest.mark.parametrize(
@@ -97,12 +111,66 @@ def test_more_questions_make_wider_intervals() -> None:
 
 def test_a_strategy_is_measured_until_it_is_decided_or_has_had_its_share() -> None:
     open_ = judge("time", _blocks(1.05, 0.2, 4), QUESTIONS)
-    closed = judge("time", _blocks(1.5, 0.001, 4), QUESTIONS)
+    slower = judge("time", _blocks(1.5, 0.001, 4), QUESTIONS)
+    same = judge("time", _blocks(1.0, 0.001, 4), QUESTIONS)
     assert is_due(0, [])
-    assert is_due(5, [closed, closed]), "asked at the next look only"
-    assert is_due(4, [closed, open_])
-    assert not is_due(4, [closed, closed])
+    assert is_due(5, [same, same]), "asked at the next look only"
+    assert is_due(4, [same, open_])
+    assert not is_due(4, [same, slower])
     assert not is_due(LOOKS[-1], [open_])
+
+
+def _failed(a: int, b: int, blocks: int) -> Failures:
+    return Failures(a, b, 2 * blocks, 2 * blocks)
+
+
+@given(data=st.data(), of_a=st.integers(0, 40), of_b=st.integers(0, 40))
+def test_failures_are_counted_by_fishers_exact_test(data: Any, of_a: int, of_b: int) -> None:
+    a, b = data.draw(st.integers(0, of_a)), data.draw(st.integers(0, of_b))
+    expected = fisher_exact(np.array([[b, of_b - b], [a, of_a - a]]), alternative="greater").pvalue
+    assert Failures(a, b, of_a, of_b).p == pytest.approx(expected, abs=1e-9)
+
+
+def test_failures_are_a_question_of_their_own() -> None:
+    same = judge("time", _blocks(1.0, 0.001, 8), QUESTIONS)
+    slower = judge("time", _blocks(1.5, 0.001, 8), QUESTIONS)
+    questions = 30
+    assert is_due(4, [same], _failed(0, 0, 4), questions), "a fifth of failures may not have shown in so few"
+    assert not is_due(UNFAILING, [same], _failed(0, 0, UNFAILING), questions)
+    assert not is_due(4, [slower], _failed(0, 0, 4), questions), "a regression already"
+    assert is_due(8, [same], _failed(0, 2, 8), questions), "more on the new side: may be shown"
+    assert not is_due(8, [same], _failed(2, 2, 8), questions), "as many on the old side"
+    assert not is_due(8, [same], _failed(2, 0, 8), questions)
+    assert not is_due(2, [], _failed(4, 4, 2), questions), "always, on both sides"
+    assert not is_due(2, [], _failed(4, 0, 2), questions), "nothing to compare with"
+    assert is_due(2, [], _failed(0, 4, 2), questions)
+    assert _failed(0, 8, 4).are_more(questions), "always, on the new side: found at the first look"
+    assert not _failed(0, 2, 4).are_more(questions)
+    assert not _failed(8, 8, 4).are_more(questions)
+
+
+def test_the_word_is_the_one_judges() -> None:
+    from loaders import _judge
+
+    words = {"more": "slower", "less": "faster"}
+    for ratio in (0.9, 0.97, 1.0, 1.03, 1.1):
+        for spread in (0.001, 0.01, 0.03):
+            blocks = _blocks(ratio, spread, 11)
+            logs = [(np.log(each.b).mean() - np.log(each.a).mean()) for each in blocks]
+            confidence = 1 - FAMILY / (QUESTIONS * len(LOOKS))
+            difference = _difference(logs)
+            found = _judge.judge(
+                difference, margin=TIME_ALIKE, beyond=TIME_MARGIN, confidence=confidence, alike=confidence
+            )
+            judged = judge("time", blocks, QUESTIONS)
+            assert judged.verdict == words.get(found.verdict, found.verdict)
+            assert judged.enough == found.rounds
+            assert (judged.enough is None) or judged.enough > 11
+
+
+def test_a_trial_that_failed_costs_itself_alone() -> None:
+    whole = [Block((1.0, 1.0), (1.5, 1.5))] * 6
+    assert judge("time", [*whole, Block((1.0,), (1.5, 1.5))], QUESTIONS).verdict == "slower"
 
 
 @pytest.mark.parametrize("blocks", [[], [Block((1.0, 0.0), (1.0, 1.0))]])

@@ -43,7 +43,7 @@ def _run(clock: Clock, *subjects: Subject, seconds: float = 1e6) -> dict[str, Ou
 def test_blocks_are_a_b_b_a_and_both_sides_draw_alike() -> None:
     clock = Clock()
     found = _run(clock, clock.subject("x", 1.0, 1.2))
-    assert [side for _, side, _ in clock.ran] == list("abba") * LOOKS[0]
+    assert [side for _, side, _ in clock.ran] == list("abba") * LOOKS[0], "slower: nothing more to ask"
     assert [seed for _, _, seed in clock.ran] == [index // 4 + 1 for index in range(4 * LOOKS[0])]
     assert found["x"].time
     assert found["x"].time.verdict == "slower"
@@ -75,7 +75,7 @@ def test_what_is_decided_is_not_measured_on_and_the_rest_is() -> None:
     assert found["clear"].time
     assert found["noisy"].time
     assert (found["clear"].time.blocks, found["noisy"].time.blocks) == (LOOKS[0], LOOKS[-1])
-    assert found["noisy"].time.verdict == "inconclusive"
+    assert found["noisy"].time.verdict == "undecided"
 
 
 def test_time_up_leaves_what_is_there() -> None:
@@ -100,32 +100,70 @@ def test_an_interruption_has_told_what_is_there() -> None:
         run([Subject("x", "epoch_time", clock.trial("x", "a", 1.0), stopped)], 1e6, told=told.append, clock=clock)
     (found,) = told[-1]
     assert found.time
-    assert (found.time.blocks, found.time.verdict) == (2, "inconclusive")
+    assert (found.time.blocks, found.time.verdict) == (2, "undecided")
 
 
-def test_what_fails_on_the_new_side_only_is_a_regression() -> None:
+def test_what_always_fails_on_the_new_side_only_is_a_regression() -> None:
     clock = Clock()
     failing: dict[str, Any] = {"status": "wrong_output", "message": "delivered 3 samples"}
     found = _run(clock, clock.subject("x", 1.0, 1.0, **failing))
     assert (found["x"].is_regression, found["x"].message) == (True, "B wrong output: delivered 3 samples")
-    assert len(clock.ran) == 4, "given up"
+    assert len(clock.ran) == 4 * LOOKS[0], "a few blocks"
+    assert (found["x"].failures.a, found["x"].failures.b, found["x"].failures.of_b) == (0, 8, 8)
+
+
+def test_what_always_fails_on_the_old_side_is_given_up_and_is_none() -> None:
+    clock = Clock()
+    failing: dict[str, Any] = {"status": "failed", "message": "ValueError"}
     both = Subject("y", "epoch_time", clock.trial("y", "a", 1.0, **failing), clock.trial("y", "b", 1.0, **failing))
     mended = Subject("z", "epoch_time", clock.trial("z", "a", 1.0, **failing), clock.trial("z", "b", 1.0))
-    again = _run(clock, both, mended)
-    assert not again["y"].is_regression
-    assert not again["z"].is_regression
+    found = _run(clock, both, mended)
+    assert not found["y"].is_regression
+    assert not found["z"].is_regression
+    assert found["y"].message == "A failed: ValueError; B failed: ValueError"
+    assert len(clock.ran) == 2 * 4 * 2
 
 
-def test_a_single_failure_costs_its_block_only() -> None:
-    clock = Clock()
-    good = clock.trial("x", "b", 1.0)
+def _now_and_then(good: Callable[[int], dict[str, Any]], which: set[int]) -> Callable[[int], dict[str, Any]]:
+    """Fail in those calls."""
+    calls = iter(range(10**6))
 
-    def once(seed: int) -> dict[str, Any]:
+    def ran(seed: int) -> dict[str, Any]:
         record = good(seed)
-        return {**record, "status": "timed_out"} if len(clock.ran) == 3 else record
+        return {**record, "status": "timed_out"} if next(calls) in which else record
 
-    found = _run(clock, Subject("x", "epoch_time", clock.trial("x", "a", 1.0), once))
+    return ran
+
+
+def test_failures_on_both_sides_are_no_regression_and_cost_themselves_alone() -> None:
+    clock = Clock()
+    a, b = (_now_and_then(clock.trial("x", side, 1.0), {1, 4, 9}) for side in "ab")
+    found = _run(clock, Subject("x", "epoch_time", a, b))
     assert found["x"].time
     assert found["x"].time.verdict == "no difference"
-    assert found["x"].message == "B timed out"
-    assert len(clock.ran) == 4 * (LOOKS[0] + 1)
+    assert (found["x"].is_regression, found["x"].message) == (False, "A timed out; B timed out")
+    assert len(clock.ran) == 4 * LOOKS[0], "decided, and failing alike"
+
+
+def test_two_failures_on_one_side_are_chance_until_shown_otherwise() -> None:
+    clock = Clock()
+    twice = Subject("x", "epoch_time", clock.trial("x", "a", 1.0), _now_and_then(clock.trial("x", "b", 1.0), {1, 9}))
+    found = _run(clock, twice)
+    assert not found["x"].is_regression
+    assert found["x"].failures.b == 2
+    often = _now_and_then(clock.trial("x", "b", 1.0), set(range(0, 1000, 4)))
+    found = _run(clock, Subject("x", "epoch_time", clock.trial("x", "a", 1.0), often))
+    assert found["x"].broken
+
+
+def test_a_time_that_one_side_lacks_is_asked_of_neither() -> None:
+    clock = Clock()
+    old = clock.trial("x", "a", 2.0)
+    both: dict[str, Any] = {"metrics": {"epoch_time": 2.0, "steady_time": 1.0, "peak_memory": 10 * MIB}}
+    found = run([Subject("x", "steady_time", old, clock.trial("x", "b", 1.0, **both))], 1e6, clock=clock)[0]
+    assert found.time
+    assert (found.time.verdict, found.timed_by) == ("no difference", "epoch_time")
+    own = run([Subject("x", "steady_time", clock.trial("x", "a", 9, **both), clock.trial("x", "b", 1, **both))], 1e6)[0]
+    assert own.timed_by == ""
+    assert own.time
+    assert own.time.a == pytest.approx(1.0)

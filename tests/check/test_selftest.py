@@ -104,13 +104,38 @@ def test_more_blocks_detect_less() -> None:
     assert all(each > 1.02 for each in found)
 
 
-def test_the_planted_strategies_hold_what_they_say(corpus: Any, forget: Any) -> None:
+def test_power_is_stated_of_each_subject_from_its_own_spread() -> None:
+    tallies = [
+        selftest.Tally(kinds[0].name, 8, {}, 0, [8], spread)
+        for kinds, spread in zip(selftest.KINDS_OF.values(), (0.02, 0.05), strict=True)
+    ]
+    python, tensorflow = selftest.sentences(tallies)
+    assert "Python subject" in python
+    assert "2.0%" in python
+    assert "tf.data subject" in tensorflow
+    assert "5.0%" in tensorflow
+    assert selftest.sentences(tallies[1:]) == [tensorflow]
+
+
+def test_an_older_selftest_is_read_with_todays_word(tmp_path: Path) -> None:
+    selftest.selftest(1, 1e6, _simulated(0.02), tmp_path / "log", selftest.KINDS[:1])
+    text = (tmp_path / "log").read_text().replace('"verdict":"no difference"', '"verdict":"inconclusive"')
+    (tmp_path / "log").write_text(text)
+    (tally,) = (selftest.newest(tmp_path / "log") or pytest.fail("nothing read")).tallies
+    assert tally.verdicts == {"undecided": 2}
+
+
+def _planned(subject: str, corpus: Any) -> Any:
     from loaders import _compare, _registry
 
     _registry.load_files([selftest.FILE])
-    planned = _compare.plan(selftest.QUESTION, corpus, outside=(str(selftest.FILE),))
-    names = {kind.twin for kind in selftest.KINDS} | {"same"}
-    assert names <= set(_registry.variants(selftest.QUESTION))
+    question, kinds = selftest.QUESTIONS_OF[subject], selftest.KINDS_OF[subject]
+    assert {kind.twin for kind in kinds} | {kind.same for kind in kinds} <= set(_registry.variants(question))
+    return _compare.plan(question, corpus, outside=(str(selftest.FILE),))
+
+
+def test_the_planted_strategies_hold_what_they_say(corpus: Any, forget: Any) -> None:
+    planned = _planned("python", corpus)
     peaks = {}
     for name in ("same", "memory_8", "memory_64"):
         record = run_trial(planned.trial(name, planned.cases[0], 1), corpus)
@@ -118,3 +143,10 @@ def test_the_planted_strategies_hold_what_they_say(corpus: Any, forget: Any) -> 
         peaks[name] = record.metrics.peak_memory or 0
     assert peaks["memory_8"] - peaks["same"] == pytest.approx(8 * MIB, abs=MIB)
     assert peaks["memory_64"] - peaks["same"] == pytest.approx(64 * MIB, abs=MIB)
+
+
+def test_what_is_planted_in_tensorflow_delivers_the_same(corpus: Any, forget: Any) -> None:
+    planned = _planned("tensorflow", corpus)
+    record = run_trial(planned.trial("tf_time_20", planned.cases[0], 1), corpus)
+    assert record.status == "ok", record.message
+    assert (record.metrics.samples or 0) == len(corpus.image_paths)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from loaders._check import show
-from loaders._check.judge import Judgement, Verdict
+from loaders._check.judge import Failures, Judgement, Verdict
 from loaders._check.run import Outcome
 from loaders._stats import Estimate
 
@@ -20,9 +20,9 @@ SLOWER = Outcome(
 SAME = Outcome(
     "resize.tf_image",
     _judged("no difference", 1.0, 0.98, 1.02, 0.1, 0.1),
-    _judged("inconclusive", 3 * MIB, None, None, 20 * MIB, 23 * MIB),
+    _judged("undecided", 3 * MIB, None, None, 20 * MIB, 23 * MIB),
 )
-BROKEN = Outcome("resize.<b>", None, None, "B failed: ValueError: a | b\nnext", broken=True)
+BROKEN = Outcome("resize.<b>", None, None, "B failed: ValueError: a | b\nnext", True, Failures(0, 8, 8, 8))
 ABSENT = Outcome("resize.late", None, None, "not measured: the time was up")
 
 
@@ -35,16 +35,20 @@ def test_what_got_worse_comes_first_with_its_interval() -> None:
         "20.0 MiB to 20.0 MiB",
         "no difference: +0.0 MiB (-0.1 to +0.1)",
         "8",
+        "–",
     )
+    assert second[-1] == "more often: B 8 of 8, A 0 of 8"
     assert second[:2] == ("resize.<b>", "B failed: ValueError: a | b\nnext")
-    assert third[4] == "inconclusive: +3.0 MiB, too few blocks"
+    assert third[4] == "undecided: +3.0 MiB, too few blocks"
     assert fourth[0] == "resize.late"
 
 
 def test_the_summary_says_what_is_confirmed_open_and_missing() -> None:
-    assert show.summary([SLOWER, BROKEN]) == "2 confirmed: resize.opencv_linear, resize.<b>."
+    assert show.summary([SLOWER, BROKEN]) == (
+        "2 confirmed: resize.opencv_linear, resize.<b>; B fails more often: resize.<b>."
+    )
     assert show.summary([SAME, ABSENT]) == (
-        "No regression is confirmed; inconclusive, more time would decide: resize.tf_image; not measured: resize.late."
+        "No regression is confirmed; undecided, more time would decide: resize.tf_image; not measured: resize.late."
     )
     assert show.summary([]) == "No regression is confirmed."
 

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from loaders import _evidence, _judge
+from loaders._errors import InputError
+from loaders._evidence import Count, Noise
+from loaders._trial.record import Metrics, Record
+from tests.conftest import ROOT
+from tests.trial.test_log import RECORD
+
+PUBLISHED = ROOT / "results" / "reference" / "trials.jsonl"
+
+
+def _records(spreads: dict[str, float], rounds: int, seed: int = 1) -> list[Record]:
+    random = np.random.default_rng(seed)
+    return [
+        msgspec.structs.replace(
+            RECORD,
+            status="ok",
+            strategy=name,
+            round=index,
+            run="r",
+            metrics=Metrics(epoch_time=float(np.exp(random.normal(0, spread)))),
+        )
+        for name, spread in spreads.items()
+        for index in range(rounds)
+    ]
+
+
+@pytest.fixture(scope="module")
+def published() -> Noise:
+    return _evidence.noise(_evidence.decoded(PUBLISHED))
+
+
+def test_the_noise_of_trials_is_their_spread_without_strategy_and_round() -> None:
+    spreads = {f"s{index}": 0.05 for index in range(20)}
+    found = _evidence.noise(_records(spreads, 40))
+    assert found.residuals.std() == pytest.approx(1, abs=0.01)
+    assert found.spreads[0].mean() == pytest.approx(0.05, rel=0.1)
+    with pytest.raises(InputError, match="no comparison"):
+        _evidence.noise(_records(spreads, 2))
+
+
+def test_the_published_trials_have_noise_enough(published: Noise) -> None:
+    assert len(published.residuals) > 500
+    assert 0.03 < float(np.median(np.concatenate(published.spreads))) < 0.2
+
+
+def test_the_judge_is_right_as_often_as_it_says(published: Noise) -> None:
+    missed = [count for count in _evidence.simulation(published, 150) if not count.is_reached]
+    assert not missed
+
+
+def test_a_judge_that_is_too_sure_is_found_out(published: Noise, monkeypatch: pytest.MonkeyPatch) -> None:
+    def certain(squares: list[float], degrees: list[float], total: float) -> tuple[list[float], list[float]]:
+        return [1e-4] * len(squares), [1e3] * len(squares)
+
+    monkeypatch.setattr(_judge, "_moderated", certain)
+    missed = {count.what for count in _evidence.simulation(published, 60) if not count.is_reached}
+    assert {f"95 % intervals cover the truth, at {rounds} rounds" for rounds in (3, 6, 8)} <= missed
+    assert "the best set holds the truly best, at 3 rounds" in missed
+
+
+def test_checks_seldom_cry_wolf_and_find_what_fails_only_now(published: Noise) -> None:
+    counts = _evidence.checks(published, 30)
+    assert [count.is_reached for count in counts] == [True, True], counts
+
+
+def test_a_count_misses_by_more_than_chance_only() -> None:
+    assert Count("x", 0.92, 0.01, 100, "at least", 0.93).is_reached
+    assert not Count("x", 0.90, 0.01, 100, "at least", 0.93).is_reached
+    assert Count("x", 0.06, 0.01, 100, "at most", 0.05).is_reached
+    assert not Count("x", 0.08, 0.01, 100, "at most", 0.05).is_reached
+
+
+def test_the_newest_line_of_each_experiment_counts(tmp_path: Path) -> None:
+    path = tmp_path / _evidence.NAME
+    made = [_evidence.Experiment(name, "t", commit, "cpu", "s", []) for name, commit in ("aA", "bB", "aC")]
+    path.write_bytes(b"\n".join(map(msgspec.json.encode, made)))
+    assert {each.name: each.commit for each in _evidence.newest(path)} == {"a": "C", "b": "B"}
+    assert _evidence.newest(tmp_path / "none") == []
