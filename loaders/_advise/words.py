@@ -125,7 +125,7 @@ def _advised(one: Candidate, decision: Decision, reckoned: Reckoned, settings: S
         _verdict(one, kind, decision, judged, memory, law, settings),
         memory,
         law.kind if law else None,
-        estimate(list(waits.values()), "linear") if waits else None,
+        _waited(waits) if waits else None,
         estimate(list(totals.values()), "ratio") if totals else None,
         judged.ratio if judged else None,
     )
@@ -184,7 +184,7 @@ def _ratio(judged: Judged) -> str:
 def _why(decision: Decision, reckoned: Reckoned, settings: Settings, source: Source | None) -> Iterator[str]:
     """Yield the sentences for a recommendation: first whether loading is the bottleneck."""
     winner = decision.recommended or ""
-    wait = _words.estimated(estimate(list(reckoned.waits[winner].values()), "linear"), _words.duration)
+    wait = _words.estimated(_waited(reckoned.waits[winner]), _words.duration)
     step = _words.duration(settings.step)
     if not settings.step:
         yield f"Without a training step all time is loading: a batch of {settings.batch} takes {wait}."
@@ -235,15 +235,26 @@ def _why_not(decision: Decision, reckoned: Reckoned, settings: Settings, measure
             f"{_words.amount(bounds[least])} would do, for {least}."
         )
         if unknown:
-            yield f"The memory of {_listed(unknown)} is unknown."
+            why = _first_reason(unknown, reckoned)
+            yield f"The memory of {_listed(unknown)} is unknown{f' ({why})' if why else ''}. To measure: {measure}"
     elif unknown:
-        laws: Mapping[str, Law] = reckoned.laws
-        first = next((name for name in unknown if name in laws), "")
-        why = f" {first}: {laws[first].why}." if first else ""
-        yield f"What {settings.samples} samples need is unknown of all that may be taken ({_listed(unknown)}).{why}"
+        why = _first_reason(unknown, reckoned)
+        said = f" ({why})" if why else ""
+        yield f"What {settings.samples} samples need is unknown of all that may be taken: {_listed(unknown)}{said}."
         yield f"To measure: {measure}"
     else:
         yield f"No strategy that may be taken has been measured. To measure: {measure}"
+
+
+def _first_reason(unknown: Sequence[str], reckoned: Reckoned) -> str:
+    """Return why the memory of one of them is unknown."""
+    return next((f"{name}: {reckoned.laws[name].why}" for name in unknown if name in reckoned.laws), "")
+
+
+def _waited(waits: Mapping[int, float]) -> Estimate:
+    """Return the mean of what a step waits; nobody waits for less than no time."""
+    found = estimate(list(waits.values()), "linear")
+    return found if found.low is None else msgspec.structs.replace(found, low=max(0.0, found.low))
 
 
 def _listed(names: Sequence[str]) -> str:

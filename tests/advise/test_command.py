@@ -94,6 +94,16 @@ def test_where_nothing_fits_the_least_memory_is_named(results: Path) -> None:
     assert "would do, for path_generator." in str(found["because"])
 
 
+def test_where_no_law_is_known_it_says_what_to_measure(results: Path) -> None:
+    write(results, made.run(amounts={"x4": 160, "x16": 640}))
+    found = answered()
+    assert found["recommended"] is None
+    assert "10000 samples need is unknown of all that may be taken" in str(found["because"])
+    assert "a law needs 3" in str(found["because"])
+    assert "To measure: python -m loaders compare batching --case augment=off" in str(found["because"])
+    assert answered("--samples", "640")["recommended"], "as much as was measured is known"
+
+
 def test_a_strategy_with_a_failed_trial_is_not_recommended(results: Path) -> None:
     write(results, made.failed(made.run(), "tfdata_numpy_function"))
     found = answered()

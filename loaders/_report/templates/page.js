@@ -220,7 +220,7 @@ const meanOf = (values) => {
   if (values.length === 1) return [mean, null, null];
   const variance = values.reduce((sum, each) => sum + (each - mean) ** 2, 0) / (values.length - 1);
   const half = quantiles[Math.min(values.length, quantiles.length + 1) - 2] * Math.sqrt(variance / values.length);
-  return [mean, mean - half, mean + half];
+  return [mean, Math.max(0, mean - half), mean + half]; // nobody waits for less than no time
 };
 const estimated = (figure, words) => (figure ? bracketed(figure, words).join(" (") : NONE);
 const listed = (names) => (names.length > 4 ? `${names.slice(0, 4).join(", ")} and ${names.length - 4} more` : names.join(", "));
