@@ -64,6 +64,15 @@ INSTRUMENTS: Mapping[str, Instrument] = {
 """By metric (``loaders._trial.record.Metrics``)."""
 
 
+STANDS_FOR: Mapping[str, str] = {
+    "steady_time": "epoch_time",
+    "start_time": "first_batch_time",
+    "peak_memory_slow": "peak_memory",
+    "needed_memory": "peak_memory",
+}
+"""Metrics without a truth of their own, and those that are read by the same clock or the same counter."""
+
+
 class Resolution(msgspec.Struct, frozen=True):
     """The largest difference that may be the instrument's own, at each known truth, least first."""
 
@@ -170,7 +179,8 @@ class Calibration(msgspec.Struct, frozen=True):
 
     def resolution(self, metric: str, count: int = 1) -> Resolution | None:
         """Return what an instrument can resolve; ``None`` where that was not measured."""
-        found = next((each for each in self.calibrated if each.metric == metric), None)
+        known = {each.metric: each for each in self.calibrated}
+        found = known.get(metric) or known.get(STANDS_FOR.get(metric, metric))
         return found.resolution(count) if found else None
 
     @property

@@ -12,14 +12,19 @@ import msgspec
 from loaders import _registry
 from loaders._calibration import Calibration, Resolution
 from loaders._contract import OrderQuality
-from loaders._stats import SHORTEST, Estimate, estimate, paired_ratio
-from loaders._trial.record import Environment, MemoryTrace, Record
+from loaders._judge import TIME_MARGIN, Best, Fitted, Judged, fitted, margin_of
+from loaders._law import Law, law
+from loaders._stats import SHORTEST, Estimate, estimate
+from loaders._trial.record import SCHEMA, Environment, MemoryTrace, Record
 
 T = TypeVar("T")
 
 RESOLUTION = 2**20
 """In bytes. Below it a ratio of two memory figures says nothing: the instrument is good to 1 MiB, or as a calibration
 shows, if that is worse."""
+
+EPOCHS = 20
+"""Over so many the total of a strategy is stated, where nobody says otherwise: a short training run."""
 
 TRACE_POINTS = 100
 """Of a drawn trace."""
@@ -41,13 +46,36 @@ class Row(msgspec.Struct, frozen=True):
     Attributes
     ----------
     time
-        Of the question's ``ranked_by`` metric, in seconds.
+        In seconds: of the metric ``ranked_by``.
+    ranked_by
+        Of the case: the question's, or ``epoch_time`` where a trial of the case lacks that.
+    start, steady
+        In seconds: see ``start_time`` and ``steady_time`` in ``loaders._trial.record.Metrics``.
+    total
+        In seconds: of ``EPOCHS`` epochs, the conversion included, where a steady epoch is known.
+    parts
+        By round, in seconds: the conversion, the first epoch and a steady one, which make a total.
     ratio
-        ``time`` over the baseline's, paired by round; ``None`` for the baseline itself.
+        ``time`` over the baseline's, judged; ``None`` for the baseline itself.
     pair
         ``time`` over that of the strategy it ``matches``.
-    peak, peak_tree, retained, held
-        In bytes above the baseline of memory; ``peak`` is that of the process tree where there were worker processes.
+    best
+        ``time`` over that of the fastest of the case, which is no ceiling and not historic; ``None`` for that one.
+    in_best
+        Whether it is one of those that cannot be shown to be slower than the fastest.
+    total_best, in_best_total
+        The same of ``total``.
+    p_values
+        Two-sided, of ``ratio``, ``pair`` and ``peak_ratio`` against 1, by these names: what is picked from several
+        comparisons is corrected by them.
+    spread
+        Of ``time`` and ``memory``: the moderated variance of a logarithm, its degrees of freedom, and the most of the
+        case: from these a reader's page judges ratios to another baseline.
+    peak, peak_slow, peak_tree, retained, held
+        In bytes above the baseline of memory; ``peak`` is with a fast consumer, and that of the process tree where
+        there were worker processes; ``peak_slow`` has a slow consumer's epoch in it.
+    needed, anonymous, file
+        In bytes: see ``loaders._trial.record.Metrics``. ``needed`` is what the system cannot take back.
     peak_ratio
         ``peak`` over the baseline strategy's; ``None`` where one of the two alone is below the resolution.
     throughput
@@ -64,38 +92,41 @@ class Row(msgspec.Struct, frozen=True):
         Memory over the steps of the last trial that was ``ok``, thinned.
     convert_time, convert_memory, disk
         In seconds and bytes: see ``loaders._trial.record.Metrics``.
+    converts
+        Whether its data must be written first.
     saved
         In seconds an epoch: what a converted format saves against the strategy that needs no conversion, by round.
     steps, walk
         See ``loaders._trial.record.Metrics``.
     settings
         What its declaration sets for the process: variables of the environment, a library to be loaded first.
+    historic, ceiling
+        See ``loaders._registry.Variant``.
     first_batch
         In seconds: from the call that builds the strategy to the first batch in hand.
+    wait
+        In seconds: what a slow consumer waits for a batch in the mean.
     series, at
         See ``loaders._registry.Variant``.
-    later
-        In seconds: an epoch after the first.
-    extra
-        In seconds: what the first epoch takes longer than the baseline's, by round, where there are later ones.
     in_flight, waiting, waiting_bytes
         See ``bodies_in_flight`` and ``waiting`` in ``loaders._trial.record.Metrics``.
     delivered
         Samples of an epoch.
     page_cache
         The share of the files that the strategy reads that was in the page cache, the least of all trials and the most.
-    times, peaks
-        ``time`` and ``peak`` of each round that was ``ok``, from which a reader can take ratios to another baseline.
+    times, peaks, needs
+        ``time``, ``peak`` and ``needed`` of each round that was ``ok``, from which a reader can take other ratios.
     samples
         How many trials were ``ok``, of ``trials``.
     growth
         The verdicts on memory over the steps; ``None`` where all are undecided, as they are for short trials.
+    growth_bound, in_use_bound
+        In bytes over 1000 steps: what memory, and what of it is in use, grows at most, where every trial that was long
+        enough has such a bound. "No leak" can be said only with the second.
     status
         The status of the trials in words, with the reasons.
     epoch
-        In seconds: an epoch, whatever metric the question is ranked by.
-    code
-        In bytes: see ``code_memory`` in ``loaders._trial.record.Metrics``; it is not in ``peak``.
+        In seconds: the first epoch, whatever metric the question is ranked by.
     commit
         Of the row's own trials, eight digits, joined by ", " where there are several.
     """
@@ -110,19 +141,40 @@ class Row(msgspec.Struct, frozen=True):
     status: str
     samples: int
     trials: int
+    ranked_by: str = "epoch_time"
+    historic: bool = False
+    ceiling: bool = False
+    converts: bool = False
     times: dict[int, float] = {}
     peaks: dict[int, float] = {}
+    needs: dict[int, float] = {}
+    parts: dict[int, tuple[float, float, float]] = {}
     time: Estimate | None = None
-    ratio: Estimate | None = None
-    pair: Estimate | None = None
+    start: Estimate | None = None
+    steady: Estimate | None = None
+    total: Estimate | None = None
+    ratio: Judged | None = None
+    pair: Judged | None = None
+    best: Judged | None = None
+    in_best: bool = False
+    total_best: Judged | None = None
+    in_best_total: bool = False
+    p_values: dict[str, float] = {}
+    spread: dict[str, tuple[float, float, float]] = {}
     throughput: Estimate | None = None
     cpu: Estimate | None = None
     peak: Estimate | None = None
-    peak_ratio: Estimate | None = None
+    peak_ratio: Judged | None = None
+    peak_slow: Estimate | None = None
+    needed: Estimate | None = None
+    anonymous: Estimate | None = None
+    file: Estimate | None = None
     peak_tree: Estimate | None = None
     retained: Estimate | None = None
     held: Estimate | None = None
     growth: str | None = None
+    growth_bound: float | None = None
+    in_use_bound: float | None = None
     floor: float | None = None
     over_floor: Estimate | None = None
     level: Estimate | None = None
@@ -139,8 +191,7 @@ class Row(msgspec.Struct, frozen=True):
     at: str = ""
     settings: str = ""
     first_batch: Estimate | None = None
-    later: Estimate | None = None
-    extra: Estimate | None = None
+    wait: Estimate | None = None
     in_flight: Estimate | None = None
     waiting: Estimate | None = None
     waiting_bytes: Estimate | None = None
@@ -149,36 +200,25 @@ class Row(msgspec.Struct, frozen=True):
     max_difference: float | None = None
     order: OrderQuality | None = None
     epoch: Estimate | None = None
-    code: Estimate | None = None
     commit: str = ""
 
 
-class Scaling(msgspec.Struct, frozen=True):
-    """How a strategy's peak memory follows the amount of data.
+class CaseLaws(msgspec.Struct, frozen=True):
+    """How each strategy's memory follows the amount of data in one case, which is named without the axis of sizes."""
 
-    Attributes
-    ----------
-    per_sample
-        In bytes: what each added sample adds to the peak, process tree included.
-    largest
-        The peak with the most data over the peak with the least.
-    points
-        For each amount of data, in samples, the peak in bytes.
-    """
-
-    strategy: str
-    per_sample: Estimate
-    largest: Estimate
-    points: list[tuple[int, Estimate]]
+    case: dict[str, str]
+    laws: dict[str, Law]
 
 
 class Disturbed(msgspec.Struct, frozen=True):
-    """What disturbed a comparison.
+    """What disturbed a comparison, or what is not known of it.
 
     Attributes
     ----------
     trials
         How many say what else went on.
+    unrecorded
+        How many do not: nothing says that the machine was quiet then.
     busy
         In how many of them more than ``BUSY`` of the processor time went to other processes or other guests.
     others, stolen
@@ -196,6 +236,12 @@ class Disturbed(msgspec.Struct, frozen=True):
     swapped: int
     most_swapped: int
     throttled: int
+    unrecorded: int = 0
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether any trial tells of a disturbance that counts."""
+        return self.busy > BUSY_TRIALS * self.trials or bool(self.swapped or self.throttled)
 
 
 class Comparison(msgspec.Struct, frozen=True):
@@ -212,7 +258,8 @@ class Comparison(msgspec.Struct, frozen=True):
     epochs: int
     environment: Environment
     rows: list[Row]
-    scaling: list[Scaling] = []
+    laws: list[CaseLaws] = []
+    schema: int = SCHEMA
     disturbed: Disturbed | None = None
 
     @property
@@ -235,26 +282,9 @@ def comparison(records: Sequence[Record], calibration: Calibration | None = None
     cases = _distinct(record.case for record in records)
     for case in sorted(cases, key=lambda each: question.cases.index(each) if each in question.cases else len(cases)):
         within = [record for record in records if record.case == case]
-        times = {name: _by_round(within, name, question.ranked_by) for name in {each.strategy for each in within}}
-        peaks = {name: _by_round(within, name, "peak_memory") for name in times}
-        later = {name: _by_round(within, name, "later_epoch_time") for name in times}
-        in_case = [
-            _row(
-                [record for record in within if record.strategy == name],
-                known.get(name),
-                question.ranked_by,
-                is_baseline=name == baseline,
-                times=times[name],
-                peaks=peaks[name],
-                ratio=None if name == baseline else paired_ratio(times[name], times.get(baseline, {})),
-                pair=_pair(known.get(name), times),
-                peak_ratio=None if name == baseline else paired_ratio(peaks[name], peaks.get(baseline, {})),
-                saved=_saved(known, times, name) or (None if name == baseline else _less(later, baseline, name)),
-                extra=_less(times, name, baseline) if later[name] and name != baseline else None,
-            )
-            for name in times
-        ]
-        in_case = [_marked(row, in_case, question.ranked_by, calibration) for row in in_case]
+        ranked_by = _ranked_by(within, question)
+        of_case = _Case(within, known, baseline, ranked_by, calibration)
+        in_case = [of_case.row(name) for name in of_case.times]
         rows += sorted(in_case, key=lambda row: (row.time is None, row.time.value if row.time else 0.0, row.strategy))
     return Comparison(
         question=first.question,
@@ -276,82 +306,226 @@ def comparison(records: Sequence[Record], calibration: Calibration | None = None
             commit=_commits(records),
         ),
         rows=rows,
-        scaling=_scaling(records, question) if question.size_axis else [],
+        laws=_laws(records, question) if question.size_axis else [],
+        schema=first.schema,
         disturbed=disturbed(records),
     )
 
 
 def disturbed(records: Iterable[Record]) -> Disturbed | None:
-    """Say what disturbed a comparison; ``None`` where nothing did, or where no trial tells.
+    """Say what disturbed a comparison, and of how many trials that is not known; ``None`` where all tell of quiet.
 
     It was disturbed where the machine was busy in more than a tenth of the trials, or in any of them swapped or slowed
-    down for its heat: what is in swap is in no figure of memory, and a hot processor is another processor.
+    down for its heat: what is in swap is in no figure of memory, and a hot processor is another processor. Trials that
+    gave no figure count for nothing.
     """
-    found = [record.metrics.disturbance for record in records if record.metrics.disturbance]
-    busy = sum(each.others + (each.stolen or 0.0) > BUSY for each in found)
+    measured = [record for record in records if record.status == "ok"]
+    found = [record.metrics.disturbance for record in measured if record.metrics.disturbance]
     swapped = [each.swapped for each in found if (each.swapped or 0) > RESOLUTION]
-    throttled = sum((each.throttled or 0) > 0 for each in found)
-    if busy <= BUSY_TRIALS * len(found) and not swapped and not throttled:
-        return None
-    return Disturbed(
+    seen = Disturbed(
         trials=len(found),
-        busy=busy,
-        others=max(each.others for each in found),
-        stolen=max(each.stolen or 0.0 for each in found),
+        busy=sum(each.others + (each.stolen or 0.0) > BUSY for each in found),
+        others=max((each.others for each in found), default=0.0),
+        stolen=max((each.stolen or 0.0 for each in found), default=0.0),
         swapped=len(swapped),
         most_swapped=max((each or 0 for each in swapped), default=0),
-        throttled=throttled,
+        throttled=sum((each.throttled or 0) > 0 for each in found),
+        unrecorded=len(measured) - len(found),
     )
+    return seen if seen.is_busy or seen.unrecorded else None
 
 
-def _scaling(records: Sequence[Record], question: _registry.Question) -> list[Scaling]:
-    """Return how each strategy's memory follows the data, the other axes at their default; slopes are by round."""
-    sizes: dict[str, dict[int, dict[int, float]]] = {}
+def _ranked_by(records: Sequence[Record], question: _registry.Question) -> str:
+    """Return what a case is ranked by: never some strategies by one metric and some by another."""
+    good = [record for record in records if record.status == "ok"]
+    has_all = all(_value(record, question.ranked_by) is not None for record in good)
+    return question.ranked_by if has_all else "epoch_time"
+
+
+def _laws(records: Sequence[Record], question: _registry.Question) -> list[CaseLaws]:
+    """Return how each strategy's memory follows the data, for every case without the axis of sizes."""
+    known = _registry.variants(question.name)
+    found: list[tuple[dict[str, str], dict[str, dict[int, dict[int, float]]]]] = []
     for record in records:
-        elsewhere = {axis: value for axis, value in record.case.items() if axis != question.size_axis}
-        default = {axis: question.default_case.get(axis) for axis in elsewhere}
         metrics = record.metrics
-        if record.status == "ok" and elsewhere == default and metrics.samples and metrics.peak_memory is not None:
-            peak = _value(record, "peak_memory") or 0.0
-            sizes.setdefault(record.strategy, {}).setdefault(record.round, {})[metrics.samples] = peak
-    found = []
-    for strategy, rounds in sizes.items():
-        whole = [peaks for peaks in rounds.values() if len(peaks) > 1]
-        amounts = sorted(set.intersection(*(set(peaks) for peaks in whole))) if whole else []
-        if len(amounts) < 2:
+        if record.status != "ok" or not metrics.samples or metrics.needed_memory is None:
             continue
-        found.append(
-            Scaling(
-                strategy,
-                estimate([_slope(peaks) for peaks in whole], "linear"),
-                estimate([max(1.0, peaks[amounts[-1]]) / max(1.0, peaks[amounts[0]]) for peaks in whole], "ratio"),
-                [(amount, estimate([peaks[amount] for peaks in whole], "linear")) for amount in amounts],
-            )
+        case = {axis: value for axis, value in record.case.items() if axis != question.size_axis}
+        points = next((each for other, each in found if other == case), None)
+        if points is None:
+            found.append((case, points := {}))
+        of_amount = points.setdefault(record.strategy, {}).setdefault(metrics.samples, {})
+        of_amount[record.round] = float(metrics.needed_memory)
+    return [
+        CaseLaws(
+            case,
+            {name: law(points, known[name].capacity if name in known else 0) for name, points in strategies.items()},
         )
-    return sorted(found, key=lambda each: each.per_sample.value)
+        for case, strategies in found
+    ]
 
 
-def _slope(points: Mapping[int, float]) -> float:
-    """Return the slope of the least squares' line."""
-    middle_x, middle_y = sum(points) / len(points), sum(points.values()) / len(points)
-    products = sum((x - middle_x) * (y - middle_y) for x, y in points.items())
-    return products / sum((x - middle_x) ** 2 for x in points)
+class _Case:
+    """The records of one case, and what they say of each strategy beside the others."""
+
+    def __init__(
+        self,
+        records: Sequence[Record],
+        known: Mapping[str, _registry.Variant],
+        baseline: str,
+        ranked_by: str,
+        calibration: Calibration | None,
+    ) -> None:
+        self.records, self.known, self.baseline, self.ranked_by = records, known, baseline, ranked_by
+        self.calibration = calibration
+        names = sorted({each.strategy for each in records})
+        self.times = {name: _by_round(records, name, ranked_by) for name in names}
+        self.peaks = {name: _by_round(records, name, "peak_memory") for name in names}
+        self.parts = {name: _parts(records, name) for name in names}
+        self.time_fit = fitted(_long_enough(self.times))
+        self.peak_fit = fitted(self.peaks, floor=RESOLUTION)
+        totals = {name: {index: total(each) for index, each in of.items()} for name, of in self.parts.items()}
+        self.totals = _long_enough(totals)
+        self.total_fit = fitted(self.totals)
+        self.best = self._best(self.time_fit)
+        self.best_total = self._best(self.total_fit)
+
+    def _best(self, fit: Fitted) -> Best | None:
+        """Return the best of what a reader may choose; of all where there is nothing else."""
+        timed = set(fit.strategies)
+        loaders = {name for name in timed if not self._is(name, "ceiling") and not self._is(name, "historic")}
+        return fit.best(loaders or timed) if timed else None
+
+    def _is(self, name: str, what: str) -> bool:
+        return name in self.known and bool(getattr(self.known[name], what))
+
+    def row(self, name: str) -> Row:
+        """Return a strategy's row."""
+        variant = self.known.get(name)
+        own = [record for record in self.records if record.strategy == name]
+        row = _row(own, variant, self.ranked_by, is_baseline=name == self.baseline)
+        matched = variant.matches if variant and variant.matches in self.times else None
+        p_values: dict[str, float] = {}
+        if name != self.baseline:
+            _note(p_values, "ratio", self.time_fit, name, self.baseline)
+            _note(p_values, "peak_ratio", self.peak_fit, name, self.baseline)
+        if matched:
+            _note(p_values, "pair", self.time_fit, name, matched)
+        return msgspec.structs.replace(
+            row,
+            times=self.times[name],
+            peaks=self.peaks[name],
+            needs=_by_round(own, name, "needed_memory"),
+            parts=self.parts[name],
+            total=estimate(list(self.totals[name].values()), "ratio") if self.totals.get(name) else None,
+            ratio=None if name == self.baseline else self._time(name, self.baseline),
+            pair=self._time(name, matched) if matched else None,
+            best=self._time(name, self.best.fastest) if self.best and name != self.best.fastest else None,
+            in_best=bool(self.best and name in self.best.names),
+            total_best=self._total(name),
+            in_best_total=bool(self.best_total and name in self.best_total.names),
+            peak_ratio=None if name == self.baseline else self._memory(name, self.baseline),
+            p_values=p_values,
+            spread=_spread(time=self.time_fit, memory=self.peak_fit, name=name),
+            saved=_saved(self.known, self.times, name),
+        )
+
+    def _time(self, one: str, other: str) -> Judged | None:
+        """Judge two strategies' times; what the instrument cannot tell apart is undecided."""
+        found = self.time_fit.compare(one, other, margin=TIME_MARGIN)
+        if found is None or self.calibration is None:
+            return found
+        trials = min(len(self.times[one]), len(self.times[other]))
+        resolution = self.calibration.resolution(self.ranked_by, trials)
+        return _resolved(found, _mean(self.times[one]), _mean(self.times[other]), resolution)
+
+    def _total(self, name: str) -> Judged | None:
+        if self.best_total is None or name == self.best_total.fastest:
+            return None
+        return self.total_fit.compare(name, self.best_total.fastest, margin=TIME_MARGIN)
+
+    def _memory(self, one: str, other: str) -> Judged | None:
+        """Judge two strategies' peaks, none below the resolution."""
+        peaks = [*self.peaks[one].values(), *self.peaks.get(other, {}).values()]
+        if not peaks or not self.peaks.get(other):
+            return None
+        trials = min(len(self.peaks[one]), len(self.peaks[other])) or 1
+        has_tree = any(each.metrics.peak_memory_tree for each in self.records if each.strategy in (one, other))
+        metric = "peak_memory_tree" if has_tree else "peak_memory"
+        memory = self.calibration.resolution(metric, trials) if self.calibration else None
+        means = _mean(self.peaks[one]), _mean(self.peaks[other])
+        limit = max(RESOLUTION, memory.of(max(means)) if memory else 0.0)
+        found = self.peak_fit.compare(one, other, margin=margin_of(max(RESOLUTION, *means), limit))
+        if found is None:
+            return None
+        if abs(means[0] - means[1]) < limit:
+            return _unresolved(found)
+        smallest = max(RESOLUTION, memory.of(0) if memory else 0.0)
+        return None if min(peaks) < smallest else found  # the difference is there, but how many times is noise
 
 
-def _row(
-    records: Sequence[Record],
-    variant: _registry.Variant | None,
-    ranked_by: str,
-    *,
-    is_baseline: bool,
-    times: dict[int, float],
-    peaks: dict[int, float],
-    ratio: Estimate | None,
-    pair: Estimate | None,
-    peak_ratio: Estimate | None,
-    saved: Estimate | None,
-    extra: Estimate | None,
-) -> Row:
+def _spread(time: Fitted, memory: Fitted, name: str) -> dict[str, tuple[float, float, float]]:
+    fits = {"time": time, "memory": memory}
+    return {
+        figure: (fit._variances[name], fit._degrees[name], fit._most_degrees)
+        for figure, fit in fits.items()
+        if name in fit.strategies and fit._most_degrees
+    }
+
+
+def _note(p_values: dict[str, float], name: str, fit: Fitted, one: str, other: str) -> None:
+    """Note how surely two strategies differ, either way; a single round shows nothing."""
+    difference = fit.difference(one, other)
+    if difference is not None and difference.rounds > 1:
+        p_values[name] = min(1.0, 2 * min(difference.p_below(), difference.p_above()))
+
+
+def _resolved(judged: Judged, one: float, other: float, resolution: Resolution | None) -> Judged:
+    """Return a judgement, unless the two figures differ by less than can be resolved."""
+    if resolution is None or abs(one - other) >= resolution.of(max(one, other)):
+        return judged
+    return _unresolved(judged)
+
+
+def _unresolved(judged: Judged) -> Judged:
+    """Return a judgement without a direction: its instrument could show such a difference where there is none."""
+    if judged.verdict not in ("less", "more"):
+        return judged
+    ratio = msgspec.structs.replace(judged.ratio, resolved=False)
+    return Judged("undecided", ratio)
+
+
+def _mean(values: Mapping[int, float]) -> float:
+    return sum(values.values()) / len(values) if values else 0.0
+
+
+def _long_enough(times: Mapping[str, Mapping[int, float]]) -> dict[str, dict[int, float]]:
+    """Return what a clock can have measured."""
+    return {
+        name: {index: value for index, value in of.items() if value >= SHORTEST}
+        for name, of in times.items()
+        if any(value >= SHORTEST for value in of.values())
+    }
+
+
+def _parts(records: Iterable[Record], strategy: str) -> dict[int, tuple[float, float, float]]:
+    """Return, by round, the seconds of the conversion, of the first epoch and of a steady one."""
+    return {
+        record.round: (record.metrics.convert_time or 0.0, record.metrics.epoch_time, record.metrics.steady_time)
+        for record in records
+        if record.strategy == strategy and record.status == "ok"
+        if record.metrics.epoch_time is not None and record.metrics.steady_time is not None
+    }
+
+
+def total(parts: tuple[float, float, float], epochs: int = EPOCHS) -> float:
+    """Return the seconds that so many epochs take, the conversion included."""
+    convert, first, steady = parts
+    return convert + first + (epochs - 1) * steady
+
+
+def _row(records: Sequence[Record], variant: _registry.Variant | None, ranked_by: str, *, is_baseline: bool) -> Row:
+    """Return what a strategy's own records say."""
     first = records[0]
     good = [record for record in records if record.status == "ok"]
     order = [record.metrics.order_quality for record in good if record.metrics.order_quality]
@@ -372,19 +546,26 @@ def _row(
         status=_status(records),
         samples=len(good),
         trials=len(records),
-        times=times,
-        peaks=peaks,
+        ranked_by=ranked_by,
+        historic=bool(variant and variant.historic),
+        ceiling=bool(variant and variant.ceiling),
+        converts=bool(variant and variant.convert) or any(each.metrics.convert_time is not None for each in good),
         time=_estimate(good, ranked_by, positive=True),
-        ratio=ratio,
-        pair=pair,
+        start=_estimate(good, "start_time"),
+        steady=_estimate(good, "steady_time", positive=True),
         throughput=_estimate(good, "throughput", positive=True),
         cpu=_estimate(good, "cpu_time", positive=True),
         peak=peak,
-        peak_ratio=peak_ratio,
+        peak_slow=_estimate(good, "peak_memory_slow"),
+        needed=_estimate(good, "needed_memory"),
+        anonymous=_estimate(good, "anonymous_memory"),
+        file=_estimate(good, "file_memory"),
         peak_tree=_estimate(reached, "peak_memory_tree"),
         retained=_estimate(good, "retained_memory"),
         held=_estimate(good, "allocator_held"),
         growth=_growth(good),
+        growth_bound=_greatest([each.bound for each in levels]),
+        in_use_bound=_greatest([each.in_use_bound for each in levels]),
         floor=floors[0] if floors else None,
         over_floor=_scaled(peak, 1 / floors[0]) if peak and floors else None,
         level=estimate([each.level for each in levels], "linear") if levels else None,
@@ -393,15 +574,13 @@ def _row(
         convert_time=_estimate(good, "convert_time", positive=True),
         convert_memory=_estimate(good, "convert_memory"),
         disk=_estimate(good, "disk_bytes"),
-        saved=saved,
         steps=good[-1].metrics.steps if good else None,
         walk=good[-1].metrics.walk if good else None,
         settings=variant.settings if variant else "",
         first_batch=_estimate(good, "first_batch_time", positive=True),
         series=variant.series if variant else "",
         at=variant.at if variant else "",
-        later=_estimate(good, "later_epoch_time", positive=True),
-        extra=extra,
+        wait=_estimate(good, "wait_time"),
         in_flight=_estimate(good, "bodies_in_flight"),
         waiting=_estimate(good, "waiting"),
         waiting_bytes=_estimate(good, "waiting_bytes"),
@@ -413,7 +592,6 @@ def _row(
         ),
         order=order[0] if order else None,
         epoch=_estimate(good, "epoch_time", positive=True),
-        code=_estimate(good, "code_memory"),
         commit=_commits(records),
     )
 
@@ -448,6 +626,12 @@ def _growth(records: Sequence[Record]) -> str | None:
     return first if not others else "; ".join(f"{verdict} in {n}" for verdict, n in [(first, count), *others])
 
 
+def _greatest(bounds: Sequence[float | None]) -> float | None:
+    """Return the greatest bound; ``None`` where one trial has none."""
+    known = [each for each in bounds if each is not None]
+    return max(known) if known and len(known) == len(bounds) else None
+
+
 def _estimate(records: Sequence[Record], metric: str, *, positive: bool = False) -> Estimate | None:
     values = [_value(record, metric) for record in records]
     present = [float(value) for value in values if value is not None]
@@ -473,13 +657,7 @@ def _by_round(records: Iterable[Record], strategy: str, metric: str) -> dict[int
     }
 
 
-def _pair(variant: _registry.Variant | None, times: dict[str, dict[int, float]]) -> Estimate | None:
-    if variant is None or variant.matches is None:
-        return None
-    return paired_ratio(times[variant.name], times.get(variant.matches, {}))
-
-
-def _saved(known: dict[str, _registry.Variant], times: dict[str, dict[int, float]], name: str) -> Estimate | None:
+def _saved(known: Mapping[str, _registry.Variant], times: dict[str, dict[int, float]], name: str) -> Estimate | None:
     """Return the seconds an epoch that a conversion saves, against the strategy that needs none."""
     if name not in known or known[name].convert is None:
         return None
@@ -510,37 +688,9 @@ def _thinned(trace: MemoryTrace | None) -> MemoryTrace | None:
         trace.resident[::every],
         trace.in_use and trace.in_use[::every],
         trace.held and trace.held[::every],
+        trace.file and trace.file[::every],
+        trace.tree,
     )
-
-
-def _marked(row: Row, rows: Sequence[Row], ranked_by: str, calibration: Calibration | None) -> Row:
-    """Mark those of a row's ratios whose two sides are nearer to each other than the instrument can resolve."""
-    baseline = next((each for each in rows if each.is_baseline), None)
-    matched = next((each for each in rows if each.strategy == row.matches), None)
-    trials = row.samples or 1
-    time = calibration.resolution(ranked_by, trials) if calibration else None
-    ratio, pair, peak_ratio = row.ratio, row.pair, row.peak_ratio
-    if time and ratio and baseline and _near(row.time, baseline.time, time):
-        ratio = msgspec.structs.replace(ratio, resolved=False)
-    if time and pair and matched and _near(row.time, matched.time, time):
-        pair = msgspec.structs.replace(pair, resolved=False)
-    if peak_ratio and baseline:
-        has_tree = row.peak_tree or baseline.peak_tree
-        metric = "peak_memory_tree" if has_tree else "peak_memory"
-        memory = calibration.resolution(metric, trials) if calibration else None
-        if _near(row.peak, baseline.peak, memory, RESOLUTION):
-            peak_ratio = msgspec.structs.replace(peak_ratio, resolved=False)
-        elif min(*row.peaks.values(), *baseline.peaks.values()) < max(RESOLUTION, memory.of(0) if memory else 0):
-            peak_ratio = None  # the difference is there, but how many times is noise
-    return msgspec.structs.replace(row, ratio=ratio, pair=pair, peak_ratio=peak_ratio)
-
-
-def _near(one: Estimate | None, other: Estimate | None, resolution: Resolution | None, floor: float = 0.0) -> bool:
-    """Whether two figures differ by less than can be resolved, or than the floor."""
-    if one is None or other is None:
-        return False
-    apart = resolution.of(max(one.value, other.value)) if resolution else 0.0
-    return abs(one.value - other.value) < max(floor, apart)
 
 
 def _distinct(items: Iterable[T]) -> list[T]:

@@ -29,10 +29,12 @@ from loaders._check import selftest, show
 from loaders._check.run import Outcome
 from loaders._check.selftest import Tally
 from loaders._evidence import Experiment
-from loaders._rows import Comparison, Row
+from loaders._rows import EPOCHS, Comparison, Row
 from loaders._trial.growth import Growth
-from loaders._trial.record import Record, Trial
+from loaders._trial.record import SCHEMA, Record, Trial
 from loaders._words import (
+    OLDER,
+    UNCORRECTED,
     amount,
     calibrated_cells,
     case_in_words,
@@ -40,12 +42,13 @@ from loaders._words import (
     duration,
     estimated,
     growth_in_words,
-    level,
     machine_in_words,
     most,
     multiple,
+    over_steps,
     pays_off,
     times,
+    to_fastest,
     waiting,
 )
 
@@ -105,10 +108,10 @@ def show_comparison(comparison: Comparison) -> None:
         )
         for heading in (
             "strategy",
-            "time",
+            TIMES[rows[0].ranked_by],
             "against baseline",
+            "against the fastest",
             "peak memory",
-            "retained",
             *further,
             "samples",
             "status",
@@ -118,6 +121,9 @@ def show_comparison(comparison: Comparison) -> None:
         for row in rows:
             table.add_row(*map(escape, _cells(row, [cell(row) for cell in further.values()])))
         _output.print(table)
+    if comparison.schema != SCHEMA:
+        _output.print(OLDER, markup=False, highlight=False, soft_wrap=True)
+    _output.print(UNCORRECTED, markup=False, highlight=False, soft_wrap=True)
     _output.print(machine_in_words(comparison.environment), markup=False, highlight=False, soft_wrap=True)
     if comparison.disturbed:
         _output.print(disturbed(comparison.disturbed), markup=False, highlight=False, soft_wrap=True)
@@ -194,16 +200,20 @@ def show_calibration(calibration: Calibration) -> None:
         _output.print(table)
 
 
+TIMES = {"steady_time": "steady epoch", "epoch_time": "first epoch", "sample_time": "a sample"}
+"""What a column of times says that it is."""
+
 FURTHER: dict[str, tuple[Callable[[Row], object], Callable[[Row], str]]] = {
+    "start": (lambda row: row.start, lambda row: estimated(row.start, duration)),
+    f"{EPOCHS} epochs": (lambda row: row.total, lambda row: estimated(row.total, duration)),
+    "with a slow consumer": (lambda row: row.peak_slow, lambda row: estimated(row.peak_slow, amount)),
+    "needed": (lambda row: row.needed, lambda row: estimated(row.needed, amount)),
+    "retained": (lambda row: row.retained, lambda row: estimated(row.retained, amount)),
     "peak ÷ floor": (lambda row: row.over_floor, lambda row: multiple(row.over_floor)),
-    "memory over the steps": (lambda row: row.growth, lambda row: level(row.growth, row.level, row.level_held)),
+    "memory over the steps": (lambda row: row.growth, over_steps),
     "on disk": (lambda row: row.convert_time, lambda row: estimated(row.disk, amount)),
     "to convert": (lambda row: row.convert_time, lambda row: estimated(row.convert_time, duration)),
-    "later epochs": (lambda row: row.later, lambda row: estimated(row.later, duration)),
-    "pays off": (
-        lambda row: row.convert_time or row.extra,
-        lambda row: pays_off(row.convert_time or row.extra, row.saved),
-    ),
+    "pays off": (lambda row: row.convert_time, lambda row: pays_off(row.convert_time, row.saved)),
     "bodies in flight": (lambda row: row.in_flight, lambda row: most(row.in_flight)),
     "elements waiting": (lambda row: row.waiting, lambda row: waiting(row.waiting, row.waiting_bytes)),
     "process tree": (lambda row: row.peak_tree, lambda row: estimated(row.peak_tree, amount)),
@@ -216,8 +226,8 @@ def _cells(row: Row, further: list[str]) -> list[str]:
         row.strategy,
         estimated(row.time, duration),
         "baseline" if row.is_baseline else times(row.ratio),
+        to_fastest(row),
         estimated(row.peak, amount),
-        estimated(row.retained, amount),
         *further,
         f"{row.samples} of {row.trials}" if row.samples < row.trials else str(row.samples),
         row.status,

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from loaders._calibration import INSTRUMENTS, Reading, Unit
 from loaders._contract import OrderQuality
 from loaders._errors import printable
-from loaders._rows import BUSY, Comparison, Disturbed
+from loaders._judge import MEMORY_SHARE, MOST_ROUNDS, TIME_MARGIN, Judged
+from loaders._rows import BUSY, Comparison, Disturbed, Row
 from loaders._stats import Estimate
 from loaders._trial.growth import Growth
 from loaders._trial.record import Environment
@@ -63,25 +64,63 @@ def factor(value: float) -> str:
     return f"{_digits(value)}×"
 
 
-def times(ratio: Estimate | None, less: str = "faster", more: str = "slower") -> str:
-    """Put a ratio to the baseline into words: ``1.90× faster (1.85 to 1.95)``, ``no difference (0.97 to 1.04)``.
+LITTLE_TIME = f"by less than {round(100 * (TIME_MARGIN - 1))} %"
+LITTLE_MEMORY = f"by less than {round(100 * (MEMORY_SHARE - 1))} % or 1 MiB"
 
-    An interval around 1 is no difference, whatever the estimate; a single sample says so. Beside 1, what the instrument
-    cannot resolve has no direction: ``below resolution (0.97 to 0.99)``.
+
+def times(judged: Judged | None, less: str = "faster", more: str = "slower", little: str = LITTLE_TIME) -> str:
+    """Put a judged ratio into words: ``1.90× faster (1.85 to 1.95)``, ``no difference (0.97 to 1.04)``.
+
+    What is decided and within the margin says so (``1.04× slower (1.02 to 1.06), by less than 10 %``), what is not
+    decided says how many rounds would (``undecided (0.87 to 2.61): 14 rounds would decide``). What the instrument
+    cannot resolve has no direction: ``below resolution (0.97 to 0.99)``. A single sample says so.
     """
-    if ratio is None:
+    if judged is None:
         return ABSENT
+    ratio = judged.ratio
     if ratio.low is None or ratio.high is None:
         if not ratio.resolved:
             return "below resolution (single sample)"
         value = 1 / ratio.value if ratio.value < 1 else ratio.value
         return f"{factor(value)} {less if ratio.value < 1 else more} (single sample)"
-    if not ratio.differs_from_one:
-        said = "no difference" if ratio.low <= 1 <= ratio.high else "below resolution"
-        return f"{said} ({_between(ratio.low, ratio.high)})"
-    if ratio.value < 1:
-        return f"{factor(1 / ratio.value)} {less} ({_between(1 / ratio.high, 1 / ratio.low)})"
-    return f"{factor(ratio.value)} {more} ({_between(ratio.low, ratio.high)})"
+    if not ratio.resolved:
+        return f"below resolution ({_between(ratio.low, ratio.high)})"
+    if judged.verdict == "no difference":
+        return f"no difference ({_between(ratio.low, ratio.high)})"
+    if judged.verdict == "undecided":
+        needed = f"{judged.rounds}" if judged.rounds else f"more than {MOST_ROUNDS}"
+        return f"undecided ({_between(ratio.low, ratio.high)}): {needed} rounds would decide"
+    by_little = f", {little}" if judged.small else ""
+    if judged.verdict == "less":
+        return f"{factor(1 / ratio.value)} {less} ({_between(1 / ratio.high, 1 / ratio.low)}){by_little}"
+    return f"{factor(ratio.value)} {more} ({_between(ratio.low, ratio.high)}){by_little}"
+
+
+def fatter(judged: Judged | None) -> str:
+    """Put a judged ratio of memory into words: ``2.10× fatter (2.05 to 2.15)``."""
+    return times(judged, "leaner", "fatter", LITTLE_MEMORY)
+
+
+def to_fastest(row: Row) -> str:
+    """Put a strategy's ratio to the fastest into words; those that cannot be told from it are the best."""
+    if row.best is None:
+        return ABSENT if row.time is None else "the fastest"
+    return f"{times(row.best)}{', among the best' if row.in_best else ''}"
+
+
+UNCORRECTED = (
+    "Ratios in tables are not corrected for their number: of twenty without a difference one shows one by chance. The "
+    "best are found by a method that allows for having picked the fastest, and the sentences that open a question are "
+    "corrected among themselves (Holm)."
+)
+"""What has to stand where several ratios are shown."""
+
+
+OLDER = (
+    "An older instrument's figures: start-up and steady running were one time, and memory that the system can take "
+    "back was not told apart. They are kept to be looked at; nothing is concluded from them any more."
+)
+"""What has to stand where records of an older schema are shown."""
 
 
 def _between(low: float, high: float) -> str:
@@ -155,6 +194,14 @@ def level(growth: str | None, level: Estimate | None, held: Estimate | None) -> 
     return f"{growth} at {amount(level.value)}{whose}"
 
 
+def over_steps(row: Row) -> str:
+    """Put a row's verdict on memory over the steps into words, with the bound that it rests on."""
+    said = level(row.growth, row.level, row.level_held)
+    if row.growth_bound is None or row.growth not in ("flat", "plateau"):
+        return said
+    return f"{said}: at most {gain(row.growth_bound)}"
+
+
 def one_line(text: str) -> str:
     """Return a text on one line, whatever a foreign name holds."""
     return printable(" ".join(text.split()))
@@ -183,7 +230,7 @@ def pays_off(convert: Estimate | None, saved: Estimate | None) -> str:
     if saved.high < 0:
         return "never: it is read more slowly"
     if saved.low <= 0:
-        return "undecided: no difference in reading"
+        return "undecided: it may save nothing"
     soonest, latest = math.ceil(convert.value / saved.high), math.ceil(convert.value / saved.low)
     return f"after {_epochs(convert.value / saved.value)} ({soonest} to {latest})"
 
@@ -218,16 +265,30 @@ def case_in_words(case: dict[str, str]) -> str:
 
 
 def growth_in_words(growth: Growth) -> str:
-    """Return the verdict with the figure that decides it: ``growing, in use: 64.0 KiB a step (63.1 to 64.9)``."""
+    """Return the verdict with the figure that decides it.
+
+    ``flat at 12.0 MiB: at most 0.8 MiB more per 1000 steps, over 400 steps``, ``growing, in use: 64.0 KiB a step (63.1
+    to 64.9)``. "No leak" is said only where what is in use has such a bound.
+    """
+    leaks = "" if growth.in_use_bound is None else f"no leak: in use at most {gain(growth.in_use_bound)}"
     if growth.verdict == "undecided":
         return f"undecided: {growth.message}"
     if growth.verdict in ("flat", "plateau"):
         kept = max(0.0, growth.held or 0.0)
         # What is kept is part of a level that it may exceed: pages that were given back are not resident.
         whose = f", of it {amount(kept)} held by the allocator" if 2**20 <= kept <= growth.level else ""
-        return f"{growth.verdict} at {amount(growth.level)}{whose}, over {growth.steps} steps"
+        said = f"{growth.verdict} at {amount(growth.level)}{whose}"
+        if growth.bound is None:  # an older record
+            return f"{said}, over {growth.steps} steps, without a bound"
+        return "; ".join(filter(None, [f"{said}: at most {gain(growth.bound)}, over {growth.over} steps", leaks]))
     slope, low, high = (each / 2**10 for each in (growth.slope, growth.low, growth.high))
-    return f"{growth.verdict}: {slope:.1f} KiB a step ({low:.1f} to {high:.1f}); {growth.message}"
+    said = f"{growth.verdict}: {slope:.1f} KiB a step ({low:.1f} to {high:.1f})"
+    return "; ".join(filter(None, [said, leaks, growth.message]))
+
+
+def gain(bound: float) -> str:
+    """Return a bound on growth, rounded up: ``0.8 MiB more per 1000 steps``."""
+    return f"{amount(math.ceil(bound / MIB * 10) * MIB / 10)} more per 1000 steps"
 
 
 def cached(shares: Iterable[tuple[float, float] | None]) -> str:
@@ -239,16 +300,27 @@ def cached(shares: Iterable[tuple[float, float] | None]) -> str:
     return f"{low} %" if low == high else f"{low} to {high} %"
 
 
+def hardware_in_words(environment: Environment) -> str:
+    """Return the machine alone, for a heading over what several commits measured on it."""
+    return (
+        f"{environment.machine}: {environment.cpu}, {environment.cores} cores, {environment.memory / 2**30:.0f} GiB; "
+        f"{environment.system} {environment.kernel}, {environment.allocator}"
+    )
+
+
+def software_in_words(environment: Environment) -> str:
+    """Return what ran there: ``Python 3.11.7; tensorflow 2.21.0, numpy 2.4.6; commit 1234abcd``."""
+    commits = ", ".join(each[:8] for each in environment.commit.split(", ")) or "unknown"
+    versions = ", ".join(f"{name} {version}" for name, version in environment.packages.items())
+    return f"Python {environment.python}; {versions}; commit {commits}"
+
+
 def machine_in_words(environment: Environment) -> str:
     """Return what a figure must never be quoted without, on one line."""
     if not environment.packages:
         return f"{environment.machine}: the trial ended before it could describe its surroundings"
-    commits = ", ".join(each[:8] for each in environment.commit.split(", ")) or "unknown"
-    versions = ", ".join(f"{name} {version}" for name, version in environment.packages.items())
     return (
-        f"{environment.machine}: {environment.cpu}, {environment.cores} cores, {environment.memory / 2**30:.0f} GiB; "
-        f"{environment.system} {environment.kernel}, {environment.allocator}; Python {environment.python}; {versions}; "
-        f"commit {commits}; peaks: {environment.memory_method}"
+        f"{hardware_in_words(environment)}; {software_in_words(environment)}; peaks: {environment.memory_method}"
         + ("" if environment.page_cache is None else f"; records in the page cache: {environment.page_cache:.0%}")
         + "".join(f"; {each}" for each in _settings(environment))
     )
@@ -272,8 +344,10 @@ def _settings(environment: Environment) -> Iterator[str]:
         yield f"swap in use: {amount(environment.swap)}"
 
 
-def disturbed(found: Disturbed) -> str:
-    """Say what disturbed a comparison, in one sentence and the remedy."""
+def disturbed(found: Disturbed | None) -> str:
+    """Say what disturbed a comparison, or of how many trials that is not recorded; empty where all were quiet."""
+    if found is None:
+        return ""
     said = []
     if found.busy:
         whose = [f"other processes took up to {found.others:.0%}"] if found.others >= 0.005 else []
@@ -286,4 +360,11 @@ def disturbed(found: Disturbed) -> str:
         said.append(f"in {found.swapped} of {found.trials} trials it swapped (up to {amount(found.most_swapped)})")
     if found.throttled:
         said.append(f"in {found.throttled} of {found.trials} trials its processors slowed down for their heat")
-    return f"The machine was not quiet: {'; '.join(said)}. Repeat it with nothing else running."
+    every = found.trials + found.unrecorded
+    sentences = []
+    if found.is_busy:
+        sentences.append(f"The machine was not quiet: {'; '.join(said)}. Repeat it with nothing else running.")
+    if found.unrecorded:
+        which = "any trial" if not found.trials else f"{found.unrecorded} of {every} trials"
+        sentences.append(f"Whether the machine was quiet is not recorded for {which}.")
+    return " ".join(sentences)

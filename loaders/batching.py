@@ -5,8 +5,8 @@ ways that read a batch at a time is fastest, and keeps memory independent of how
 
 *Held fixed.* JPEG files, shuffled paths, decoded, reduced to 224x224, as float32 from -1 to 1, batches of 32; ``data``
 is 40, 160 or 640 of the photographs (x1, x4, x16; of a smaller corpus a sixteenth, a quarter or all; x64 is 2560).
-With ``augment`` each image is flipped, shifted and brightened as its own seed says. OpenCV decodes, one image on one thread; strategies
-that decode with TensorFlow are of another tier.
+With ``augment`` each image is flipped, shifted and brightened as its own seed says. OpenCV decodes, one image on one
+thread; strategies that decode with TensorFlow are of another tier.
 
 *Not measured.* Training, which would hide the reading.
 

@@ -88,7 +88,7 @@ def strategy(tmp_path: Path, corpus: Corpus) -> Strategy:
     The body yields or returns batches; ``right`` is a correct selection that it may return.
     """
 
-    def run(body: str, *, deadline: float = 60.0, memory_limit: int | None = None) -> Record:
+    def run(body: str, *, deadline: float = 60.0, memory_limit: int | None = None, epochs: int = 1) -> Record:
         file = tmp_path / "planted.py"
         indented = "\n".join(f"    {line}" for line in body.strip().splitlines())
         file.write_text(
@@ -107,6 +107,7 @@ def strategy(tmp_path: Path, corpus: Corpus) -> Strategy:
             case={"images": "500"},
             corpus=str(corpus.root),
             seed=1,
+            epochs=epochs,
             outside=[str(file)],
             deadline=deadline,
             memory_limit=memory_limit,

@@ -16,7 +16,7 @@ from loaders._errors import WrongOutputError
 from loaders._registry import Job
 from loaders._trial import Record, run_trial
 
-JPEG, TENSOR, INT64 = {"record": "jpeg"}, {"record": "tensor"}, {"record": "int64"}
+JPEG, TENSOR, INT64 = ({"record": record, "data": "x16"} for record in ("jpeg", "tensor", "int64"))
 QUESTION = _registry.find_question("read_order")
 
 

@@ -13,7 +13,7 @@ from loaders._registry import Job
 from loaders._trial import Record, run_trial
 
 QUESTION = _registry.find_question("record_format")
-WARM, COLD = {"page_cache": "warm"}, {"page_cache": "cold"}
+WARM, COLD = {"page_cache": "warm", "data": "x16"}, {"page_cache": "cold", "data": "x16"}
 
 
 def _job(corpus: Corpus, converted: Path) -> Job[Any]:

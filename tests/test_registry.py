@@ -218,10 +218,28 @@ def _strategy() -> Any:
 
 def test_imports_are_found_in_nested_functions_and_helpers() -> None:
     assert imports_of(_strategy) == {
-        "json.decoder": {"encoder"},
+        "json.decoder": set(),
+        "json": {"encoder"},
         "numpy": {"linalg", "random"},
         "email.message": {"Message"},
         "xml": {"dom"},
+    }
+
+
+def _several_names() -> Any:
+    import os.path as paths
+    import xml.dom.minidom as minidom
+    from email import charset, encoders
+    from email import message as text
+
+    return charset, encoders, text, paths.join, minidom.parse
+
+
+def test_imports_of_several_names_and_of_modules_under_another() -> None:
+    assert imports_of(_several_names) == {
+        "os.path": {"join"},
+        "xml.dom.minidom": {"parse"},
+        "email": {"charset", "encoders", "message"},
     }
 
 
@@ -229,4 +247,4 @@ def test_default_case_comes_first() -> None:
     asked = _registry.find_question("resize")
     assert asked.cases[0] == asked.default_case == {"scale": "0.5"}
     assert len(asked.cases) == 4
-    assert _registry.find_question("read_order").cases[0] == {"record": "jpeg"}
+    assert _registry.find_question("read_order").cases[0] == {"record": "jpeg", "data": "x16"}

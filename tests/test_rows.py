@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import msgspec
 import pytest
 
+from loaders import _registry
 from loaders._contract import OrderQuality
-from loaders._rows import Comparison, Disturbed, Row, comparison, disturbed
+from loaders._rows import Comparison, Disturbed, Row, comparison, disturbed, total
 from loaders._trial.growth import Growth, Verdict
 from loaders._trial.record import Disturbance, Metrics, Record
 from tests.trial.test_log import RECORD
@@ -37,9 +39,10 @@ def test_ratios_are_paired_by_round_so_drift_cancels() -> None:
     )
     mixed, baseline = found["numpy_to_list"], found["numpy_to_numpy"]
     assert mixed.ratio is not None
-    assert (mixed.ratio.low, mixed.ratio.high) == (pytest.approx(4.0), pytest.approx(4.0))
+    assert mixed.ratio.verdict == "more"
+    assert (mixed.ratio.ratio.low, mixed.ratio.ratio.high) == (pytest.approx(4.0, rel=0.01), pytest.approx(4, rel=0.01))
     assert mixed.peak_ratio is not None
-    assert mixed.peak_ratio.value == pytest.approx(1054 / 24)
+    assert mixed.peak_ratio.ratio.value == pytest.approx(1054 / 24)
     assert (baseline.is_baseline, baseline.ratio, baseline.peak_ratio) == (True, None, None)
     assert mixed.time is not None
     assert mixed.time.low is not None
@@ -62,7 +65,7 @@ def test_a_failed_trial_has_words_and_no_part_in_any_figure() -> None:
     half, none = found["mixed_copy"], found["list_to_list"]
     assert (half.samples, half.trials, half.status) == (1, 2, "failed in 1 of 2: ValueError: x")
     assert half.ratio is not None
-    assert half.ratio.count == 1
+    assert half.ratio.ratio.count == 1
     assert (none.samples, none.time, none.ratio) == (0, None, None)
     assert none.status == "over budget: held 900 MiB"
     assert none.peak is not None
@@ -96,7 +99,7 @@ def test_cases_are_compared_within_themselves() -> None:
             for name, factor in [("numpy_to_numpy", 1.0), ("mixed_copy", 2.0)]
         ]
     )
-    ratios = [row.ratio.value for row in found.rows if row.ratio]
+    ratios = [row.ratio.ratio.value for row in found.rows if row.ratio]
     assert ratios == [pytest.approx(2.0), pytest.approx(2.0)]
 
 
@@ -113,9 +116,9 @@ def test_a_pair_is_compared_with_what_it_matches() -> None:
     found = rows(comparison(records))["opencv_linear_float"]
     assert found.matches == "skimage_linear_float"
     assert found.pair is not None
-    assert found.pair.value == pytest.approx(1 / 20)
+    assert found.pair.ratio.value == pytest.approx(1 / 20)
     assert found.ratio is not None
-    assert found.ratio.value == pytest.approx(3 / 100)
+    assert found.ratio.ratio.value == pytest.approx(3 / 100)
 
 
 def test_quality_is_the_worst_of_all_trials() -> None:
@@ -182,46 +185,123 @@ def test_a_peak_is_held_against_its_floor_and_a_level_says_who_holds_it() -> Non
     assert (found.level.value, found.level_held.value) == (300 * MIB, 180 * MIB)
 
 
-@pytest.mark.parametrize("per_image", [0.0, 0.5])
-def test_memory_over_the_data_is_a_slope_with_its_interval(per_image: float) -> None:
-    records = [
-        record(
-            "load_all",
-            index,
-            question="batching",
-            case={"data": data, "augment": augment},
-            metrics=_metrics(epoch_time=1.0, samples=count, peak_memory=int((20 + index + per_image * count) * MIB)),
-        )
-        for index in range(3)
-        for data, count in (("x1", 40), ("x4", 160), ("x16", 640))
-        for augment in (("off", "on") if data == "x4" else ("off",))
-    ]
-    (scaling,) = comparison(records).scaling
-    assert scaling.per_sample.value == pytest.approx(per_image * MIB, abs=1)
-    assert scaling.per_sample.low == pytest.approx(per_image * MIB, abs=1)
-    assert [count for count, _ in scaling.points] == [40, 160, 640]
-    assert (scaling.largest.value > 2) == (per_image > 0)
+def test_memory_over_the_data_has_a_law_in_each_case_by_what_cannot_be_taken_back() -> None:
+    def of(strategy: str, per_image: float, index: int, data: str, count: int, augment: str) -> Record:
+        needed = int((20 + per_image * count) * MIB)
+        metrics = _metrics(epoch_time=1.0, samples=count, peak_memory=2 * needed, needed_memory=needed)
+        case = {"data": data, "augment": augment}
+        return record(strategy, index, question="batching", case=case, metrics=metrics)
+
+    found = comparison(
+        [
+            of(strategy, per_image, index, data, count, augment)
+            for index in range(3)
+            for strategy, per_image in (("load_all", 0.5), ("path_generator", 0.0))
+            for data, count in (("x1", 40), ("x4", 160), ("x16", 640))
+            for augment in (("off", "on") if data == "x4" else ("off",))
+        ]
+    )
+    by_case = {each.case["augment"]: each.laws for each in found.laws}
+    grows, level = by_case["off"]["load_all"], by_case["off"]["path_generator"]
+    assert (grows.kind, level.kind, by_case["on"]["load_all"].kind) == ("linear", "level", "unknown")
+    assert grows.per_sample is not None
+    assert grows.per_sample.value == pytest.approx(0.5 * MIB)
+    assert [count for count, _ in grows.points] == [40, 160, 640]
 
 
-def test_what_a_cache_costs_in_the_first_epoch_and_saves_in_the_later_ones() -> None:
-    def of(strategy: str, index: int, first: float, later: float) -> Record:
-        metrics = _metrics(epoch_time=first, later_epoch_time=later)
-        return record(strategy, index, question="caching", case={}, metrics=metrics)
+def _epochs(strategy: str, index: int, first: float, steady: float | None, **more: Any) -> Record:
+    metrics = _metrics(epoch_time=first, steady_time=steady, **more)
+    return record(strategy, index, question="record_format", case={"page_cache": "warm"}, metrics=metrics)
 
+
+def test_a_total_holds_the_conversion_the_first_epoch_and_all_later_ones() -> None:
     found = rows(
         comparison(
             [
                 each
-                for index in range(2)
-                for each in (of("no_cache", index, 1.0, 1.0), of("cache_to_file", index, 1.6, 0.4))
+                for index in range(3)
+                for each in (
+                    _epochs("separate_files", index, 1.0, 1.0),
+                    _epochs("encoded_bytes", index, 2.0, 0.5, convert_time=3.0),
+                )
             ]
         )
     )
-    cached = found["cache_to_file"]
-    assert cached.extra is not None
-    assert cached.saved is not None
-    assert (cached.extra.value, cached.saved.value) == (pytest.approx(0.6), pytest.approx(0.6))
-    assert found["no_cache"].extra is None
+    converted = found["encoded_bytes"]
+    assert converted.parts[0] == (3.0, 2.0, 0.5)
+    assert converted.total is not None
+    assert converted.total.value == pytest.approx(3.0 + 2.0 + 19 * 0.5)
+    assert (converted.in_best_total, found["separate_files"].in_best_total) == (True, False)
+    assert total((3.0, 2.0, 0.5), 1) == 5.0
+
+
+def test_a_case_is_ranked_by_steady_epochs_only_where_all_of_its_trials_have_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    declared = _registry.find_question("record_format")
+    by_steady = dataclasses.replace(declared, ranked_by="steady_time")
+    monkeypatch.setattr(_registry, "find_question", lambda _: by_steady)
+    whole = [_epochs("separate_files", 0, 1.0, 0.4), _epochs("encoded_bytes", 0, 0.5, 0.5)]
+    assert [(row.strategy, row.ranked_by) for row in comparison(whole).rows] == [
+        ("separate_files", "steady_time"),
+        ("encoded_bytes", "steady_time"),
+    ]
+    partly = [whole[0], _epochs("encoded_bytes", 0, 0.5, None)]
+    assert [(row.strategy, row.ranked_by) for row in comparison(partly).rows] == [
+        ("encoded_bytes", "epoch_time"),
+        ("separate_files", "epoch_time"),
+    ]
+    failed = msgspec.structs.replace(partly[1], status="failed")
+    assert comparison([whole[0], failed]).rows[0].ranked_by == "steady_time", "what failed has no say"
+
+
+def _three_rounds(**seconds: tuple[float, float, float]) -> dict[str, Row]:
+    """Return rows of ``batching``, whose bare pool is a ceiling."""
+    case = {"data": "x16", "augment": "off"}
+    return rows(
+        comparison(
+            [
+                record(name, index, time, 24, question="batching", case=case)
+                for name, times in seconds.items()
+                for index, time in enumerate(times)
+            ]
+        )
+    )
+
+
+def test_the_best_are_those_that_cannot_be_shown_to_be_slower_than_the_fastest() -> None:
+    found = _three_rounds(
+        path_generator=(2.0, 2.02, 1.98),
+        path_generator_pool=(1.0, 1.02, 0.98),
+        memory_map=(1.01, 1.0, 1.0),
+        opencv_pool=(0.5, 0.51, 0.49),
+    )
+    assert {name for name, row in found.items() if row.in_best} == {"path_generator_pool", "memory_map"}
+    fastest = found["path_generator_pool"]
+    assert fastest.best is None, "the fastest is what the others are held against"
+    slower, ceiling = found["path_generator"].best, found["opencv_pool"].best
+    assert slower is not None
+    assert ceiling is not None
+    assert (slower.verdict, ceiling.verdict) == ("more", "less"), "a ceiling wins nothing, and shows what is left"
+    assert found["opencv_pool"].ceiling
+
+
+def test_how_surely_a_ratio_is_not_1_goes_with_it() -> None:
+    found = _three_rounds(path_generator=(2.0, 2.02, 1.98), path_generator_pool=(1.0, 1.02, 0.98))
+    assert found["path_generator_pool"].p_values["ratio"] < 0.01
+    assert found["path_generator_pool"].p_values["peak_ratio"] == pytest.approx(1.0)
+    assert found["path_generator"].p_values == {}, "the baseline has no ratio"
+
+
+def test_a_bound_on_growth_needs_one_of_every_trial() -> None:
+    def judged(index: int, bound: float | None) -> Record:
+        growth = Growth("flat", 0, 0, 0, 0, MIB, 100, bound=bound, in_use_bound=bound and bound / 2)
+        return record("numpy_to_numpy", index, metrics=Metrics(epoch_time=1.0, memory_growth=growth))
+
+    (row,) = comparison([judged(0, 10.0), judged(1, 30.0)]).rows
+    assert (row.growth_bound, row.in_use_bound) == (30.0, 15.0)
+    (row,) = comparison([judged(0, 10.0), judged(1, None)]).rows
+    assert (row.growth_bound, row.in_use_bound) == (None, None)
 
 
 QUIET, BUSY = Disturbance(others=0.02, stolen=0.01, swapped=0), Disturbance(others=0.3, stolen=0.04)
@@ -232,6 +312,8 @@ QUIET, BUSY = Disturbance(others=0.02, stolen=0.01, swapped=0), Disturbance(othe
     [
         ([], None),
         ([QUIET] * 20, None),
+        ([None] * 3, Disturbed(0, 0, 0.0, 0.0, 0, 0, 0, unrecorded=3)),
+        ([QUIET] * 2 + [None], Disturbed(2, 0, 0.02, 0.01, 0, 0, 0, unrecorded=1)),
         ([QUIET] * 18 + [BUSY] * 2, None),
         ([QUIET] * 17 + [BUSY] * 3, Disturbed(20, 3, 0.3, 0.04, 0, 0, 0)),
         ([Disturbance(others=0.06, stolen=0.05)], Disturbed(1, 1, 0.06, 0.05, 0, 0, 0)),
@@ -241,8 +323,8 @@ QUIET, BUSY = Disturbance(others=0.02, stolen=0.01, swapped=0), Disturbance(othe
     ],
 )
 def test_a_comparison_that_was_disturbed_says_in_how_many_trials(
-    seen: list[Disturbance], found: Disturbed | None
+    seen: list[Disturbance | None], found: Disturbed | None
 ) -> None:
-    silent = record("numpy_to_numpy", 0, status="timed_out")  # a trial that was ended tells nothing
+    silent = record("numpy_to_numpy", 0, status="timed_out")  # a trial that was ended gives no figure
     told = [record("numpy_to_numpy", index, metrics=Metrics(disturbance=each)) for index, each in enumerate(seen)]
     assert disturbed([silent, *told]) == found

@@ -1,13 +1,18 @@
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from loaders._judge import TIME_MARGIN, Difference, Judged, Verdict, judge
 from loaders._rows import Comparison, Disturbed, Row
 from loaders._stats import Estimate
 from loaders._trial.record import Environment
 from loaders._words import (
+    MIB,
     amount,
     cached,
     case_in_words,
@@ -15,12 +20,15 @@ from loaders._words import (
     duration,
     estimated,
     factor,
+    fatter,
     level,
     machine_in_words,
     most,
+    over_steps,
     pays_off,
     rounds,
     times,
+    to_fastest,
     waiting,
 )
 
@@ -54,22 +62,55 @@ def test_an_estimate_never_stands_without_its_uncertainty() -> None:
     assert estimated(None, duration) == "–"
 
 
-def test_ratios_in_words() -> None:
-    assert times(Estimate(0.5, 0.4, 0.6, 5)) == "2.00× faster (1.67 to 2.50)"
-    assert times(Estimate(45.2, 44.0, 46.0, 5), "leaner", "fatter") == "45.2× fatter (44.0 to 46.0)"
-    assert times(Estimate(1.1, 0.97, 1.25, 5)) == "no difference (0.97 to 1.25)"
-    assert times(Estimate(2.0, None, None, 1)) == "2.00× slower (single sample)"
-    assert times(None) == "–"
+def _judged(value: float, low: float, high: float, verdict: Verdict = "undecided", **more: Any) -> Judged:
+    return Judged(verdict, Estimate(value, low, high, 5), **more)
+
+
+@pytest.mark.parametrize(
+    ("judged", "words"),
+    [
+        (_judged(0.5, 0.4, 0.6, "less"), "2.00× faster (1.67 to 2.50)"),
+        (_judged(1.04, 1.02, 1.06, "more", small=True), "1.04× slower (1.02 to 1.06), by less than 10 %"),
+        (_judged(1.0, 0.97, 1.04, "no difference"), "no difference (0.97 to 1.04)"),
+        (_judged(1.5, 0.87, 2.61, rounds=14), "undecided (0.87 to 2.61): 14 rounds would decide"),
+        (_judged(1.5, 0.87, 2.61), "undecided (0.87 to 2.61): more than 1000 rounds would decide"),
+        (Judged("undecided", Estimate(0.98, 0.97, 0.99, 5, False)), "below resolution (0.97 to 0.99)"),
+        (Judged("undecided", Estimate(2.0, None, None, 1)), "2.00× slower (single sample)"),
+        (Judged("undecided", Estimate(2.0, None, None, 1, False)), "below resolution (single sample)"),
+        (None, "–"),
+    ],
+)
+def test_ratios_in_words(judged: Judged | None, words: str) -> None:
+    assert times(judged) == words
+
+
+def test_memory_has_words_and_a_margin_of_its_own() -> None:
+    assert fatter(_judged(45.2, 44.0, 46.0, "more")) == "45.2× fatter (44.0 to 46.0)"
+    small = _judged(1 / 1.02, 1 / 1.03, 1 / 1.01, "less", small=True)
+    assert fatter(small) == "1.02× leaner (1.01 to 1.03), by less than 5 % or 1 MiB"
     assert factor(173.2) == "173×"
 
 
-@given(st.floats(0.01, 100), st.floats(1.0, 3.0), st.floats(1.0, 3.0))
-def test_faster_and_slower_are_said_only_outside_the_interval(value: float, below: float, above: float) -> None:
-    ratio = Estimate(value, value / below, value * above, 5)
-    said = times(ratio)
-    assert ("no difference" in said) == (value / below <= 1 <= value * above)
-    assert ("faster" in said) == (value * above < 1)
-    assert ("slower" in said) == (value / below > 1)
+@given(st.floats(-2, 2), st.floats(0.001, 1.0), st.integers(2, 30))
+def test_faster_slower_and_no_difference_are_said_only_where_the_judge_decides(
+    value: float, error: float, rounds: int
+) -> None:
+    difference = Difference(value, error, 10.0, rounds)
+    said = times(judge(difference, margin=TIME_MARGIN))
+    low, high = difference.interval()
+    near, far = difference.interval(0.90)
+    assert ("faster" in said) == (high < 1)
+    assert ("slower" in said) == (low > 1)
+    assert ("no difference" in said) == (low <= 1 <= high and near > 1 / 1.1 and far < 1.1)
+    assert said.startswith("undecided") == (not any(word in said for word in ("faster", "slower", "no difference")))
+
+
+def test_the_fastest_and_those_that_cannot_be_told_from_it_are_marked() -> None:
+    row = Row("selection", "x", "", "identical", None, {}, False, "ok", 5, 5, time=_estimate(1.0, 0.9, 1.1))
+    assert to_fastest(row) == "the fastest"
+    beside = msgspec.structs.replace(row, best=_judged(1.1, 0.9, 1.3, rounds=9), in_best=True)
+    assert to_fastest(beside) == "undecided (0.90 to 1.30): 9 rounds would decide, among the best"
+    assert to_fastest(msgspec.structs.replace(row, time=None)) == "–"
 
 
 def test_cases_in_words() -> None:
@@ -86,7 +127,7 @@ def _estimate(value: float, low: float | None = None, high: float | None = None)
     [
         (_estimate(2.0), _estimate(0.5, 0.4, 0.6), "after 4 epochs (4 to 5)"),
         (_estimate(0.1), _estimate(0.5, 0.4, 0.6), "after 1 epoch (1 to 1)"),
-        (_estimate(2.0), _estimate(0.1, -0.1, 0.3), "undecided: no difference in reading"),
+        (_estimate(2.0), _estimate(0.1, -0.1, 0.3), "undecided: it may save nothing"),
         (_estimate(2.0), _estimate(-0.2, -0.3, -0.1), "never: it is read more slowly"),
         (_estimate(2.0), _estimate(0.5), "after 4 epochs (single sample)"),
         (_estimate(-0.1), _estimate(0.5, 0.4, 0.6), "at once"),
@@ -126,6 +167,25 @@ def test_what_disturbed_a_comparison_is_one_sentence_and_a_remedy() -> None:
         "18 trials its processors slowed down for their heat. Repeat it with nothing else running."
     )
     assert "it swapped" not in disturbed(Disturbed(18, 5, 0.48, 0.0, 0, 0, 0))
+
+
+def test_what_is_not_recorded_is_never_called_quiet() -> None:
+    none, some = Disturbed(0, 0, 0.0, 0.0, 0, 0, 0, unrecorded=3), Disturbed(6, 0, 0.02, 0.0, 0, 0, 0, unrecorded=3)
+    assert disturbed(none) == "Whether the machine was quiet is not recorded for any trial."
+    assert disturbed(some) == "Whether the machine was quiet is not recorded for 3 of 9 trials."
+    both = disturbed(Disturbed(6, 5, 0.4, 0.0, 0, 0, 0, unrecorded=3))
+    assert both.startswith("The machine was not quiet")
+    assert both.endswith("is not recorded for 3 of 9 trials.")
+    assert disturbed(None) == ""
+
+
+def test_a_verdict_on_growth_carries_its_bound() -> None:
+    row = Row("selection", "x", "", "identical", None, {}, False, "ok", 5, 5, growth="flat", level=_estimate(MIB))
+    assert over_steps(row) == "flat at 1.0 MiB"
+    bounded = msgspec.structs.replace(row, growth_bound=MIB / 2)
+    assert over_steps(bounded) == "flat at 1.0 MiB: at most 0.5 MiB more per 1000 steps"
+    grows = msgspec.structs.replace(bounded, growth="growing, in use")
+    assert "at most" not in over_steps(grows)
 
 
 def test_a_machines_settings_stand_where_they_are_known() -> None:

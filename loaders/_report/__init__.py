@@ -1,8 +1,8 @@
 """From results to the comparison page, and into asv's site.
 
-``sets`` collects, ``page`` renders, ``charts`` draws by ``svg``, ``findings`` makes sentences, ``claims`` judges,
-``instruments`` holds asv's own figures (read by ``asv_files``) against the trial log, ``export`` writes the figures for
-machines, ``readme`` renews the README.
+``sets`` collects, ``page`` renders, ``charts`` draws by ``svg``, ``findings`` makes sentences, ``claims`` judges by
+``evidence``, ``instruments`` holds asv's own figures (read by ``asv_files``) against the trial log, ``export`` writes
+the figures for machines, ``readme`` renews the README.
 This module is the asv plugin: asv loads it because ``asv.conf.json`` names ``.loaders._report``, and calls every
 ``OutputPublisher`` that it finds.
 """

@@ -12,9 +12,9 @@ from typing import Any
 from markupsafe import Markup
 
 from loaders._report import findings, svg
-from loaders._rows import Comparison, Row
+from loaders._rows import CaseLaws, Comparison, Row
 from loaders._stats import Estimate
-from loaders._words import amount, duration, estimated, level, most, ordered
+from loaders._words import amount, duration, estimated, most, ordered, over_steps
 
 Spec = dict[str, Any]
 """A part of a Vega-Lite specification, or data for one."""
@@ -36,7 +36,11 @@ MIB = 2**20
 SMALLEST_MEMORY = 0.1
 """In MiB: the left end of a logarithmic axis of memory; smaller figures are drawn there."""
 
-TIME_METRICS = {"epoch_time": "time of an epoch", "sample_time": "time of a sample"}
+TIME_METRICS = {
+    "epoch_time": "time of the first epoch",
+    "steady_time": "time of an epoch once it runs",
+    "sample_time": "time of a sample",
+}
 MEMORY = "peak memory above the baseline in MiB"
 
 # Against white, every colour of a mark has a contrast of 4.5:1 or more.
@@ -99,10 +103,15 @@ class Chart:
     picture: Markup = field(default_factory=Markup)
 
 
-def time_chart(comparison: Comparison, rows: Sequence[Row]) -> Chart:
+def time_name(rows: Sequence[Row]) -> str:
+    """Return what time is in a case."""
+    return TIME_METRICS[rows[0].ranked_by] if rows else "time"
+
+
+def time_chart(rows: Sequence[Row]) -> Chart:
     """Return every strategy's time with its interval."""
     points = [_point(row, rows, row.time, duration, 1e3) for row in rows if row.time]
-    return _intervals(findings.of_time(rows), points, f"{TIME_METRICS[comparison.ranked_by]} in ms (log scale)")
+    return _intervals(findings.of_time(rows), points, f"{time_name(rows)} in ms (log scale)")
 
 
 def memory_chart(rows: Sequence[Row], standing_alone: Spec | None = None) -> Chart:
@@ -169,7 +178,7 @@ def steps_chart(rows: Sequence[Row]) -> Chart:
     """Return memory over the batches: a panel a strategy, what is in use and what malloc holds apart."""
     kinds = ["resident", "in use", "held by the allocator"]
     panels = [(row, row.trace) for row in rows if row.trace]
-    said = [f"{row.strategy}: {level(row.growth, row.level, row.level_held)}" for row, _ in panels]
+    said = [f"{row.strategy}: {over_steps(row)}" for row, _ in panels]
     points: list[Spec] = []
     for (row, trace), hover in zip(panels, said, strict=True):
         points.append({"strategy": row.strategy, "hover": hover, "floor": row.floor / MIB if row.floor else None})
@@ -231,20 +240,20 @@ def sweep_chart(rows: Sequence[Row], axis: str, time_axis: str) -> Chart:
     return _chart(title, {"hconcat": panels}, said) if panels else Chart(title)
 
 
-def scaling_chart(comparison: Comparison) -> Chart:
-    """Return every strategy's peak memory over the amount of data, with its interval."""
-    title = findings.of_scaling(comparison.scaling)
-    baseline = {row.strategy for row in comparison.rows if row.is_baseline}
-    names = [f"{each.strategy}{', baseline' * (each.strategy in baseline)}" for each in comparison.scaling]
+def laws_chart(comparison: Comparison, found: CaseLaws) -> Chart:
+    """Return the memory that every strategy needs over the amount of data, with its interval."""
+    title = findings.of_laws(found) or "Memory over the amount of data"
+    about = {row.strategy: row for row in comparison.rows}
+    names = [_marked(name, about.get(name)) for name in found.laws]
     points: list[Spec] = [
         {
             "series": name,
             "samples": samples,
-            "hover": f"{name}, {samples} samples: {estimated(peak, amount)}",
-            **_bounds(peak, 1 / MIB, SMALLEST_MEMORY),
+            "hover": f"{name}, {samples} samples: {estimated(needed, amount)}",
+            **_bounds(needed, 1 / MIB, SMALLEST_MEMORY),
         }
-        for name, each in zip(names, comparison.scaling, strict=True)
-        for samples, peak in each.points
+        for name, law in zip(names, found.laws.values(), strict=True)
+        for samples, needed in law.points
     ]
     if not points:
         return Chart(title)
@@ -258,7 +267,7 @@ def scaling_chart(comparison: Comparison) -> Chart:
         "width": 440,
         "height": 280,
         "padding": {"left": 5, "top": 5, "bottom": 5, "right": 60},
-        "title": f"{MEMORY} (log scale)",
+        "title": "memory needed above the baseline in MiB (log scale)",
         "layer": _lines(points, names, x, y),
         "config": {**CONFIG, "legend": {**CONFIG["legend"], "orient": "right"}},
     }
@@ -384,8 +393,16 @@ def _point(
 
 def _named(row: Row, rows: Sequence[Row]) -> str:
     """Return a strategy's name with what its mark's shape and colour stand for."""
-    name = findings.name_of(row, rows)
-    return f"{name}, baseline" if row.is_baseline else name if row.samples else f"{name}, ended early"
+    name = _marked(findings.name_of(row, rows), row)
+    return name if row.samples else f"{name}, ended early"
+
+
+def _marked(name: str, row: Row | None) -> str:
+    """Return a strategy's name with what keeps it from being a choice like any other."""
+    if row is None:
+        return name
+    what = [("baseline", row.is_baseline), ("ceiling", row.ceiling), ("historic", row.historic)]
+    return ", ".join([name, *(word for word, holds in what if holds)])
 
 
 def _bounds(figure: Estimate, unit: float, at_least: float = 0.0) -> dict[str, float]:

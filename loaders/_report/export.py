@@ -8,19 +8,31 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from loaders._judge import Judged
 from loaders._report.sets import ResultSet
-from loaders._rows import Row
+from loaders._rows import EPOCHS, Row
 from loaders._stats import Estimate
 from loaders._trial import Record
 
 FIGURES = {
     "time": "s",
+    "start": "s",
+    "steady": "s",
+    "epoch": "s",
+    "total": "s",
     "ratio": "times the baseline",
+    "best": "times the fastest",
+    "total_best": "times the fastest in total",
     "pair": "times the strategy it matches",
     "throughput": "samples/s",
     "first_batch": "s",
+    "wait": "s",
     "cpu": "s",
     "peak": "bytes",
+    "peak_slow": "bytes",
+    "needed": "bytes",
+    "anonymous": "bytes",
+    "file": "bytes",
     "peak_ratio": "times the baseline",
     "over_floor": "times the floor",
     "retained": "bytes",
@@ -32,20 +44,20 @@ FIGURES = {
     "convert_memory": "bytes",
     "disk": "bytes",
     "saved": "s",
-    "later": "s",
-    "extra": "s",
     "in_flight": "bodies",
     "waiting": "elements",
     "waiting_bytes": "bytes",
-    "epoch": "s",
-    "code": "bytes",
 }
-"""The estimates of a ``Row`` with their units."""
+"""The estimates of a ``Row``, and what is judged of it, with their units."""
+
+NAMES = {"total": f"total{EPOCHS}", "total_best": f"total{EPOCHS}_best"}
+"""Columns say over how many epochs a total is."""
 
 COLUMNS = (
     *("machine", "size", "data", "question", "case", "strategy", "tier", "status", "commit", "python", "tensorflow"),
-    *("figure", "unit", "value", "low", "high", "count", "resolved"),
+    *("figure", "unit", "value", "low", "high", "count", "resolved", "verdict", "cpu", "schema", "ranked_by"),
 )
+"""Intervals are 95 % ones, not corrected for how many there are."""
 
 
 def tidy(results: Sequence[ResultSet]) -> str:
@@ -64,6 +76,8 @@ def tidy(results: Sequence[ResultSet]) -> str:
                 "commit": environment.commit,
                 "python": found.origin.python,
                 "tensorflow": found.origin.tensorflow,
+                "cpu": found.origin.cpu,
+                "schema": found.origin.schema,
             }
             for row in comparison.rows:
                 writer.writerows({**origin, **line} for line in _lines(row))
@@ -73,12 +87,15 @@ def tidy(results: Sequence[ResultSet]) -> str:
 def _lines(row: Row) -> Iterator[dict[str, object]]:
     case = " ".join(f"{axis}={value}" for axis, value in row.case.items())
     about: dict[str, object] = {"case": case, "strategy": row.strategy, "tier": row.tier, "status": row.status}
+    about["ranked_by"] = row.ranked_by
     measured = [(name, unit, getattr(row, name)) for name, unit in FIGURES.items()]
-    present = [(name, unit, estimate) for name, unit, estimate in measured if isinstance(estimate, Estimate)]
+    present = [(name, unit, each) for name, unit, each in measured if isinstance(each, Estimate | Judged)]
     if not present:  # a strategy that has no figure has a status
         yield about
-    for name, unit, estimate in present:
-        yield {**about, "figure": name, "unit": unit, **msgspec.structs.asdict(estimate)}
+    for name, unit, each in present:
+        verdict = each.verdict if isinstance(each, Judged) else ""
+        of: dict[str, object] = {"figure": NAMES.get(name, name), "unit": unit, "verdict": verdict}
+        yield {**about, **of, **msgspec.structs.asdict(each.ratio if isinstance(each, Judged) else each)}
 
 
 def schema() -> str:

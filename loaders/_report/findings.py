@@ -1,17 +1,42 @@
-"""What a comparison found, in sentences made from its figures. Pure."""
+"""What a comparison found, in sentences made from its figures. Pure.
+
+Sentences are picked from many comparisons, so those that open a question are corrected: the best set by its own method
+(``loaders._judge``), the others by Holm among themselves. One that does not hold then is left out, or says *undecided*.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from loaders._calibration import INSTRUMENTS, Calibration
-from loaders._rows import Row, Scaling
+from loaders._judge import holm
+from loaders._law import Law
+from loaders._rows import EPOCHS, CaseLaws, Row
 from loaders._stats import ratio_of
-from loaders._words import amount, duration, factor, percent, promise, quantity, small_amount, times
+from loaders._words import (
+    amount,
+    duration,
+    estimated,
+    factor,
+    fatter,
+    gain,
+    percent,
+    promise,
+    quantity,
+    small_amount,
+    times,
+)
 
 FAT = 2
 """Peak memory over the baseline's, by the lower end of the interval, from which on a slow strategy is to be avoided."""
+
+AT_ONCE = 1.25
+"""First epoch, its start taken off, over a steady one, from which on it did what later ones need not do again."""
+
+NAMED = 3
+"""Strategies in a sentence; more are counted."""
 
 CURED = 1.25
 """Peak over floor below which a cure is worth naming."""
@@ -25,35 +50,116 @@ def name_of(row: Row, rows: Sequence[Row]) -> str:
     return f"{row.strategy} ({row.tier})" if len({each.tier for each in rows}) > 1 else row.strategy
 
 
+@dataclass(frozen=True)
+class _Said:
+    """A sentence, how surely it holds against nothing being there, and what is said where it does not."""
+
+    text: str
+    p_value: float | None = None
+    otherwise: str = ""
+
+
+def _corrected(said: Sequence[_Said]) -> list[str]:
+    """Return the sentences that hold once they are corrected for their number."""
+    tested = [each for each in said if each.p_value is not None]
+    holds = dict(zip(map(id, tested), holm([each.p_value or 0.0 for each in tested]), strict=True))
+    return list(filter(None, (each.text if holds.get(id(each), True) else each.otherwise for each in said)))
+
+
+def loaders_of(rows: Sequence[Row]) -> list[Row]:
+    """Return what may be named first: no ceiling, and nothing that is kept only because readers have that code."""
+    return [row for row in rows if not row.ceiling and not row.historic]
+
+
+def leaders(rows: Sequence[Row]) -> list[Row]:
+    """Return those that cannot be shown to be slower than the fastest, fastest first."""
+    return sorted((row for row in rows if row.in_best and row.time), key=lambda row: row.best is not None)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return ``a``, ``a and b``, ``a, b and c``, ``a, b, c and 4 more``."""
+    shown = list(names[:NAMED])
+    last = f"{len(names) - NAMED} more" if len(names) > NAMED else shown.pop() if len(shown) > 1 else ""
+    listed = f"{', '.join(shown)} and {last}" if last else shown[0]
+    return f"{listed}," if ", " in listed.rpartition(" and ")[2] else listed  # it ends with an apposition
+
+
+def _full_name(row: Row, rows: Sequence[Row]) -> str:
+    name = f"{name_of(row, rows)}, once converted" if row.converts else name_of(row, rows)
+    return f"{name}, the baseline" if row.is_baseline else name
+
+
 def of_time(rows: Sequence[Row]) -> str:
-    """Say which strategy is fastest, and by how much, if the intervals allow. ``rows`` stand fastest first."""
+    """Say which strategies are fastest: those that cannot be shown to be slower than the one with the least time."""
     timed = [row for row in rows if row.time]
-    if not timed:
+    first = leaders(rows)
+    if not timed or not first:
         return "No strategy was timed"
-    best = timed[0]
-    if best.is_baseline:
-        return f"No strategy is faster than {best.strategy}, the baseline"
+    top = first[0]
+    missing = [row for row in rows if not row.time and not row.status.startswith("skipped")]
+    those = f" of {len(timed)} of {len(rows)}" if missing else ""
+    if top.time is None or top.time.low is None:
+        return f"{name_of(top, rows)} was fastest{those}, but a single sample shows no difference"
+    names = [_full_name(row, rows) for row in first]
+    if len(first) == 1:
+        return f"{_listed(names)} is fastest{those}"
+    if len(first) <= NAMED:
+        return f"{_listed(names)} are fastest{those}: these cannot be told apart, all others are slower"
+    if len(first) >= len(loaders_of(timed)):
+        return f"No strategy can be shown to be fastest{those}: {_listed(names[:1])} has the least time"
+    return (
+        f"{len(first)} of {len(loaders_of(timed))} strategies may be fastest{those} and cannot be told apart: "
+        f"{_listed(names)}; all others are slower"
+    )
+
+
+def _against(rows: Sequence[Row]) -> _Said:
+    """Say how much faster than the baseline the fastest is, where that is not the baseline itself."""
+    top = next(iter(leaders(rows)), None)
     baseline = next((row.strategy for row in rows if row.is_baseline), "the baseline")
-    if best.ratio is None or best.ratio.low is None:
-        return f"{name_of(best, rows)} was fastest, but a single sample shows no difference"
-    if not best.ratio.differs_from_one:
-        return f"No difference in time between {best.strategy} and {baseline}"
-    alike = sum(_overlap(best, row) for row in timed[1:])
-    name = f"{name_of(best, rows)}{', once converted,' if best.convert_time else ''}"
-    those = f"{name} and {alike} more within its interval are" if alike else f"{name} is"
-    return f"{those} fastest: {factor(1 / best.ratio.value)} faster than {baseline}"
+    if top is None or top.is_baseline or top.ratio is None or top.ratio.ratio.low is None:
+        return _Said("")
+    name = name_of(top, rows)
+    undecided = f"Whether {name} is faster than {baseline} is undecided"
+    if top.ratio.verdict == "no difference":
+        return _Said(f"No difference in time between {name} and {baseline}: {times(top.ratio)}")
+    if top.ratio.verdict == "undecided":
+        return _Said(f"{name} against {baseline}: {times(top.ratio)}")
+    return _Said(f"{name} is {times(top.ratio)} than {baseline}", top.p_values.get("ratio", 1.0), undecided)
 
 
-def _overlap(one: Row, other: Row) -> bool:
-    """Whether the intervals of two ratios to the baseline have a part in common."""
-    if one.ratio is None or other.ratio is None or one.ratio.high is None or other.ratio.low is None:
+def of_total(rows: Sequence[Row]) -> str:
+    """Say what is fastest over ``EPOCHS`` epochs; nothing where first and later epochs do the same."""
+    known = [row for row in rows if row.total]
+    if not any(row.converts or _differs_at_first(row) for row in known):
+        return ""
+    first = sorted((row for row in known if row.in_best_total), key=lambda row: row.total_best is not None)
+    if not first or first[0].total is None or first[0].total.low is None:
+        return ""
+    top = first[0]
+    names = [name_of(row, rows) for row in first]
+    baseline = next((row for row in known if row.is_baseline and row not in first), None)
+    beside = f", {baseline.strategy} {estimated(baseline.total, duration)}" if baseline else ""
+    which = "is fastest" if len(first) == 1 else "are fastest and cannot be told apart"
+    included = ", conversion included," if any(row.converts for row in known) else ""
+    return (
+        f"Over {EPOCHS} epochs{included} {_listed(names)} {which}: {names[0]} takes "
+        f"{estimated(top.total, duration)}{beside}"
+    )
+
+
+def _differs_at_first(row: Row) -> bool:
+    """Whether the first epoch does what later ones need not do again, beyond the start."""
+    if not (row.epoch and row.steady):
         return False
-    return other.ratio.low <= one.ratio.high
+    return row.epoch.value - max(0.0, row.start.value if row.start else 0.0) > AT_ONCE * row.steady.value
 
 
 def frontier(rows: Sequence[Row]) -> list[Row]:
     """Return the strategies that no other beats in both time and peak memory, fastest first."""
-    both = sorted((row.time.value, row.peak.value, row.strategy, row) for row in rows if row.time and row.peak)
+    both = sorted(
+        (row.time.value, row.peak.value, row.strategy, row) for row in loaders_of(rows) if row.time and row.peak
+    )
     best: list[Row] = []
     leanest = float("inf")
     for _, peak, _, row in both:
@@ -64,51 +170,67 @@ def frontier(rows: Sequence[Row]) -> list[Row]:
 
 
 def of_memory(rows: Sequence[Row]) -> str:
-    """Say which strategies need least and most memory."""
-    measured = sorted((row.peak.value, row.strategy) for row in rows if row.peak)
+    """Say which strategies have the least and the highest peak."""
+    measured = sorted((row.peak.value, row.strategy) for row in loaders_of(rows) if row.peak)
     if not measured:
         return "No strategy's memory was measured"
     (least, leanest), (most, fattest) = measured[0], measured[-1]
     return f"From {amount(least)} ({leanest}) to {amount(most)} ({fattest})"
 
 
-def of_worst(rows: Sequence[Row]) -> str:
-    """Say which strategy to avoid: beyond doubt slower than the baseline, at a multiple of its memory."""
+def of_worst(rows: Sequence[Row], laws: Mapping[str, Law] | None = None) -> str:
+    """Say which strategy to avoid; see ``_worst``."""
+    return _worst(rows, laws or {}).text
+
+
+def _worst(rows: Sequence[Row], laws: Mapping[str, Law]) -> _Said:
+    """Say which strategy to avoid: beyond doubt slower than the baseline, at a multiple of its memory.
+
+    The multiple depends on how much data there was, so what each sample adds stands before it where that is known.
+    """
     fat = [
         (row.peak.value, row.strategy, row)
-        for row in rows
-        if row.peak and row.peak_ratio and row.peak_ratio.resolved and (row.peak_ratio.low or 0.0) > FAT
-        if row.ratio and row.ratio.resolved and (row.ratio.low or 0.0) > 1 and not (row.saved and row.saved.value > 0)
+        for row in loaders_of(rows)
+        if row.peak and row.peak_ratio and row.peak_ratio.verdict == "more" and (row.peak_ratio.ratio.low or 0.0) > FAT
+        if row.ratio and row.ratio.verdict == "more" and not (row.saved and row.saved.value > 0)
     ]
     baseline = next((row.strategy for row in rows if row.is_baseline), "")
     if not fat:
-        return ""
+        return _Said("")
     peak, name, row = max(fat, key=lambda each: each[:2])
     why = row.label.replace("`", "").rstrip(".")
-    memory, time = times(row.peak_ratio, "leaner", "fatter"), times(row.ratio)
-    return f"Avoid {name} ({why}): {amount(peak)}, {memory} than {baseline}, and {time}"
+    slope = laws[name].per_sample if name in laws and laws[name].kind == "linear" else None
+    first = f"{estimated(slope, small_amount)} a sample, so " if slope else ""
+    size = f" with {row.delivered} samples" if row.delivered and laws else ""
+    text = (
+        f"Avoid {name} ({why}): {first}{amount(peak)}{size}, {fatter(row.peak_ratio)} than {baseline}, "
+        f"and {times(row.ratio)}"
+    )
+    # Both have to hold, so the less sure one says how sure the sentence is.
+    return _Said(text, max(row.p_values.get(each, 1.0) for each in ("ratio", "peak_ratio")))
 
 
-def of_later(rows: Sequence[Row]) -> str:
-    """Say which strategy is fastest after the first epoch; nothing where there are no later epochs."""
-    later = sorted((row.later.value, row.strategy) for row in rows if row.later)
-    baseline = next((row.later.value for row in rows if row.is_baseline and row.later), None)
-    if not later or baseline is None:
-        return ""
-    (time, name) = later[0]
-    return f"In later epochs {name} takes {duration(time)}, the baseline {duration(baseline)}"
+def _pairs(rows: Sequence[Row]) -> list[_Said]:
+    """Say what is left of a gap where two strategies deliver the same; nothing without such pairs."""
+    said = []
+    for row in loaders_of(rows):
+        if row.pair is None or row.pair.ratio.low is None:
+            continue
+        decided = row.pair.verdict in ("less", "more")
+        than = " than" if decided else " from" if row.pair.verdict == "no difference" else " against"
+        said.append(
+            _Said(
+                f"{row.strategy}: {times(row.pair)}{than} {row.matches}",
+                row.p_values.get("pair", 1.0) if decided else None,
+                f"{row.strategy}: undecided against {row.matches}",
+            )
+        )
+    return said
 
 
 def of_pairs(rows: Sequence[Row]) -> str:
-    """Say what is left of a gap where two strategies deliver the same; nothing without such pairs."""
-    said = []
-    for row in rows:
-        if row.pair is None or row.pair.low is None:
-            continue
-        ratio = row.pair.value
-        less_or_more = f"{factor(1 / ratio)} faster than" if ratio < 1 else f"{factor(ratio)} slower than"
-        differs = less_or_more if row.pair.differs_from_one else "no different in time from"
-        said.append(f"{row.strategy} is {differs} {row.matches}")
+    """Say what is left of a gap where two strategies deliver the same, corrected for how many pairs there are."""
+    said = _corrected(_pairs(rows))
     return f"With the same output: {'; '.join(said)}" if said else ""
 
 
@@ -122,7 +244,11 @@ def of_level(rows: Sequence[Row]) -> str:
         return ""
     held = ill.level_held.value if ill.level_held else 0.0
     beyond = ill.level.value - ill.floor
-    whose = f", and {amount(held)} of it was freed and is held by the allocator: no leak" if held > beyond / 2 else ""
+    whose = ""
+    if held > beyond / 2:
+        whose = f", and {amount(held)} of it was freed and is held by the allocator"
+        if ill.in_use_bound is not None:
+            whose += f": no leak, in use at most {gain(ill.in_use_bound)}"
     return f"{ill.strategy} holds {amount(ill.level.value)}, {factor(ill.level.value / ill.floor)} its floor{whose}"
 
 
@@ -177,25 +303,37 @@ def of_sweep(rows: Sequence[Row]) -> str:
     )
 
 
-def of_scaling(scaling: Sequence[Scaling]) -> str:
-    """Say which strategy's memory follows the data most, and which least."""
-    if not scaling:
+def of_laws(found: CaseLaws) -> str:
+    """Say how memory follows the amount of data: what a sample adds first, then who is level, and what is unknown.
+
+    Nothing where there was one amount only.
+    """
+    if all(len(law.points) < 2 for law in found.laws.values()):
         return ""
-    least, most = scaling[0], scaling[-1]
-    return (
-        f"{most.strategy} needs {small_amount(most.per_sample.value)} more for each added sample, "
-        f"{least.strategy} {small_amount(max(0.0, least.per_sample.value))}"
-    )
+    growing = [(name, law) for name, law in found.laws.items() if law.kind == "linear" and law.per_sample]
+    growing.sort(key=lambda each: each[1].per_sample.value if each[1].per_sample else 0.0, reverse=True)
+    said = [f"{name} needs {estimated(law.per_sample, small_amount)} more for each sample" for name, law in growing]
+    if len(said) > NAMED:
+        said[NAMED:] = [f"{len(said) - NAMED} more grow with the data"]
+    for kind, words in (("level", "level"), ("saturating", "rises until buffers are full"), ("unknown", "unknown")):
+        names = [name for name, law in found.laws.items() if law.kind == kind]
+        if names:
+            said.append(f"{words}: {_listed(names)}")
+    return "; ".join(said)
 
 
-def of_ceiling(rows: Sequence[Row], ceiling: str) -> str:
+def of_ceiling(rows: Sequence[Row]) -> str:
     """Say which strategy comes closest to the ceiling, and how much of its speed it keeps; nothing without one.
 
-    One that reads what a conversion has decoded before does less, and is left out.
+    The ceiling is the best of the bare pools. One that reads what a conversion has decoded before does less, and is
+    left out.
     """
-    top = next((row for row in rows if row.strategy == ceiling), None)
-    others = [row for row in rows if row.time and top and row is not top and row.tier == top.tier]
-    others = [row for row in others if row.convert_time is None]
+    top = min(
+        (row for row in rows if row.ceiling and row.time),
+        key=lambda row: row.time.value if row.time else 0.0,
+        default=None,
+    )
+    others = [row for row in loaders_of(rows) if row.time and top and row.tier == top.tier and not row.converts]
     if top is None or not others:
         return ""
     best = min(others, key=lambda row: row.time.value if row.time else 0.0)
@@ -203,7 +341,7 @@ def of_ceiling(rows: Sequence[Row], ceiling: str) -> str:
     if kept is None:
         return ""
     interval = "" if kept.low is None or kept.high is None else f" ({kept.low:.0%} to {kept.high:.0%})"
-    return f"{best.strategy} keeps {kept.value:.0%}{interval} of what {ceiling} reaches"
+    return f"{best.strategy} keeps {kept.value:.0%}{interval} of what the best bare pool, {top.strategy}, reaches"
 
 
 def of_calibration(calibration: Calibration) -> str:
@@ -218,7 +356,7 @@ def of_calibration(calibration: Calibration) -> str:
         worst = max(abs((reading.share or 0.0) if by_share else reading.error.value) for reading in known)
         within = percent(worst) if by_share else quantity(worst, unit)
         said.append(f"{each.instrument.words} ({span}) {f'within {within}' if worst else 'exactly'}")
-    sentences = [f"Known truths are read so: {', '.join(said)}"] if said else []
+    sentences = [f"Instrument error against known values: {', '.join(said)}"] if said else []
     off = [reading for reading in calibration.readings if reading.verdict == "off"]
     if off:
         named = (f"{INSTRUMENTS[each.metric].words} of {each.strategy}, {promise(each)}" for each in off)
@@ -239,14 +377,18 @@ def of_order(rows: Sequence[Row]) -> str:
     return f"{', '.join(ending)} end with one file, in order" + (f"; {', '.join(mixing)} do not" if mixing else "")
 
 
-def of(rows: Sequence[Row]) -> str:
-    """Return all of it as one line, what to avoid first."""
+def of(rows: Sequence[Row], laws: Mapping[str, Law] | None = None) -> str:
+    """Return all of it as one line, what to avoid first; what delivers the same stands before what does not."""
+    pairs = _pairs(rows)
     memory = of_memory(rows)
-    sentences = [
-        of_worst(rows),
-        of_time(rows),
-        of_later(rows),
-        of_pairs(rows),
-        f"Peak memory {memory[0].lower()}{memory[1:]}",
-    ]
-    return ". ".join(filter(None, sentences)) + "."
+    head = [_worst(rows, laws or {})]
+    tail = [_Said(of_time(rows)), _against(rows), _Said(of_total(rows))]
+    # All of them share the correction, and pairs make one sentence of those that are left.
+    marked = [_Said(f"\0{each.text}", each.p_value, f"\0{each.otherwise}") for each in pairs]
+    held = _corrected([*head, *marked, *tail])
+    same = [each[1:] for each in held if each.startswith("\0")]
+    first = [each for each in held if each.startswith("Avoid ")]
+    rest = [each for each in held if not each.startswith(("\0", "Avoid "))]
+    together = [f"With the same output: {'; '.join(same)}"] if same else []
+    peaks = [f"Peak memory {memory[0].lower()}{memory[1:]}" if memory.startswith("From") else memory]
+    return ". ".join([*first, *together, *rest, *peaks]) + "."

@@ -82,7 +82,7 @@ class Pair(msgspec.Struct, frozen=True):
     ratio
         Of times: asv's over the trial's, from the ends of both intervals.
     beyond
-        Of memory: bytes that asv counts and the trial does not, code of libraries left out.
+        Of memory: bytes that asv counts and the trial does not.
     apart
         Of memory: by how many bytes ``beyond`` differs from that of the strategies that import the same modules.
     """
@@ -226,20 +226,15 @@ def _commits(row: Row, comparison: Comparison) -> list[str]:
     return [each for each in (row.commit or comparison.environment.commit).split(", ") if each]
 
 
-def _epoch(row: Row, comparison: Comparison) -> Estimate | None:
-    return row.epoch or (row.time if comparison.ranked_by == "epoch_time" else None)
-
-
 def _beside(held: _Held, comparison: Comparison, rows: Sequence[Row]) -> list[Beside]:
     good = [row for row in rows if row.samples]
     times: dict[str, Pair] = {}
     peaks: dict[str, tuple[Row, Reading]] = {}
     for row in good:
         commits = _commits(row, comparison)
-        time, epoch = held.reading(row, commits, "Drain", "time_epoch"), _epoch(row, comparison)
+        time, epoch = held.reading(row, commits, "Drain", "time_epoch"), row.epoch
         if time and time.measured and time.measured > 0 and epoch:
-            passes = comparison.epochs if held.question.repeats else 1
-            times[row.strategy] = time_pair(time, epoch, passes, CHECKED.get((row.question, row.strategy)))
+            times[row.strategy] = time_pair(time, epoch, CHECKED.get((row.question, row.strategy)))
         peak = held.reading(row, commits, "Drain", "peakmem_epoch")
         if peak and peak.measured and row.peak:
             peaks[row.strategy] = row, peak
@@ -257,9 +252,8 @@ def _beside(held: _Held, comparison: Comparison, rows: Sequence[Row]) -> list[Be
     ]
 
 
-def time_pair(asv: Reading, trial: Estimate, passes: int = 1, checked: Cause | None = None) -> Pair:
-    """Judge an epoch's time by both instruments, in seconds; ``passes`` is over how many the trial's is the mean."""
-    value = asv.value or 0.0
+def time_pair(asv: Reading, trial: Estimate, checked: Cause | None = None) -> Pair:
+    """Judge the first epoch's time by both instruments, in seconds."""
     ratio = _time_ratio(asv, trial)
     if 1 / TIME_TOLERANCE <= ratio.value <= TIME_TOLERANCE:
         return Pair(asv, trial, "agree", "agree", ratio)
@@ -270,9 +264,6 @@ def time_pair(asv: Reading, trial: Estimate, passes: int = 1, checked: Cause | N
         return Pair(asv, trial, "agree", "agree: the intervals overlap", ratio)
     if checked and checked.low <= ratio.value <= checked.high:
         return Pair(asv, trial, "explained", f"explained: {checked.words}", ratio)
-    if passes > 1 and value > trial.value:
-        words = f"asv times one pass, its start included; the trial's is the mean of {passes}"
-        return Pair(asv, trial, "explained", f"explained: {words}", ratio)
     apart = factor(max(ratio.value, 1 / ratio.value))
     return Pair(asv, trial, "flagged", f"flagged: differs by {apart}, unexplained", ratio)
 
@@ -293,9 +284,9 @@ def memory_pairs(group: Sequence[tuple[Row, Reading]], converting: AbstractSet[s
 
     What asv counts besides is taken from the half of them with the highest peaks: theirs are above what set-up held.
     """
-    beyond = {row.strategy: (asv.value or 0.0) - _whole(row) for row, asv in group}
+    beyond = {row.strategy: (asv.value or 0.0) - _peak(row).value for row, asv in group}
     alone = [(row, asv) for row, asv in group if row.peak_tree is None]  # asv does not see worker processes
-    high = sorted(alone, key=lambda each: _whole(each[0]), reverse=True)[: (len(alone) + 1) // 2]
+    high = sorted(alone, key=lambda each: _peak(each[0]).value, reverse=True)[: (len(alone) + 1) // 2]
     if len(group) < 2 or not high:
         words = "undecided: nothing else imports the same modules, so what they hold cannot be told apart"
         return {
@@ -328,11 +319,6 @@ def _peak(row: Row) -> Estimate:
     return row.peak or Estimate(0.0, None, None, 0)
 
 
-def _whole(row: Row) -> float:
-    """Return what a strategy adds to a process: its peak, and the code that it is the first to use."""
-    return _peak(row).value + (row.code.value if row.code else 0.0)
-
-
 def _once(mean: Estimate) -> float:
     """Return by how much a single further sample may differ from a mean: the prediction interval's half."""
     if mean.low is None or mean.high is None:
@@ -347,7 +333,7 @@ def _medians(held: _Held, comparison: Comparison) -> tuple[int, int, list[str]]:
     for row in comparison.rows:
         if not row.samples:
             continue
-        for metric, (mean, logarithmic, say) in _tracked(row, comparison).items():
+        for metric, (mean, logarithmic, say) in _tracked(row).items():
             found = held.reading(row, _commits(row, comparison), "Comparison", f"track_{metric}")
             if found is None or found.measured is None or mean is None or (logarithmic and found.measured <= 0):
                 continue
@@ -362,7 +348,7 @@ def _medians(held: _Held, comparison: Comparison) -> tuple[int, int, list[str]]:
     return compared, compared - sum(map(len, contradicting.values())), sentences
 
 
-def _tracked(row: Row, comparison: Comparison) -> dict[str, tuple[Estimate | None, bool, Callable[[float], str]]]:
+def _tracked(row: Row) -> dict[str, tuple[Estimate | None, bool, Callable[[float], str]]]:
     """Return the metrics that asv tracks: the log's estimate, whether it is one over logarithms, and its unit."""
     bytes_: dict[str, Estimate | None] = {
         "peak_memory": None if row.peak_tree else row.peak,  # the row's is that of the process tree
@@ -371,10 +357,11 @@ def _tracked(row: Row, comparison: Comparison) -> dict[str, tuple[Estimate | Non
         "disk_bytes": row.disk,
     }
     seconds = {
-        "epoch_time": _epoch(row, comparison),
+        "epoch_time": row.epoch,
+        "steady_time": row.steady,
         "cpu_time": row.cpu,
         "convert_time": row.convert_time,
-        comparison.ranked_by: row.time,
+        row.ranked_by: row.time,
     }
     return {
         **{name: (mean, False, amount) for name, mean in bytes_.items()},

@@ -15,10 +15,12 @@ from markupsafe import Markup
 from loaders import _registry, _words
 from loaders._calibration import Calibration
 from loaders._check import selftest
+from loaders._judge import MEMORY_SHARE, MOST_ROUNDS, TIME_MARGIN
+from loaders._law import Law
 from loaders._report import charts, claims, findings, instruments
 from loaders._report.asv_files import AsvResult
 from loaders._report.sets import ResultSet
-from loaders._rows import RESOLUTION, Comparison, Row
+from loaders._rows import EPOCHS, RESOLUTION, Comparison, Row
 from loaders._stats import quantile
 
 MOST = 2_900_000
@@ -28,6 +30,9 @@ _MARKDOWN = MarkdownIt("commonmark", {"html": False})
 
 ROUNDS = 64
 """Student's t is embedded for so many samples; a run of more rounds has practically the last one."""
+
+STUDENTS = 256
+"""Steps of the table of Student's t over fractional degrees of freedom."""
 
 
 def render(
@@ -49,7 +54,7 @@ def render(
     left_out: list[str] = []
     for found in results:
         room = MOST - sum(map(len, sections))
-        for drawn in (not found.commit, False):
+        for drawn in (found.answers, False):
             section = Markup(template.render(set=found, drawn=drawn))  # noqa: S704 - the template escapes
             if len(section) <= room:
                 sections.append(section)
@@ -68,6 +73,11 @@ def render(
         hashes={"script": _hash(script), "style": _hash(style)},
         constants={
             "resolution": RESOLUTION,
+            "margin": TIME_MARGIN,
+            "share": MEMORY_SHARE,
+            "most_rounds": MOST_ROUNDS,
+            "epochs": EPOCHS,
+            "students": {str(confidence): _students(confidence) for confidence in (0.95, 0.90)},
             "quantiles": [quantile(count) for count in range(2, ROUNDS + 1)],
         },
     )
@@ -88,9 +98,11 @@ def _environment() -> jinja2.Environment:
         small_amount=lambda each: _stacked(_words.estimated(each, _words.small_amount)),
         amount=lambda each: _stacked(_words.estimated(each, _words.amount)),
         rate=_words.rate,
-        finding=findings.of,
         times=lambda each: _stacked(_words.times(each)),
-        fatter=lambda each: _stacked(_words.times(each, "leaner", "fatter")),
+        fatter=lambda each: _stacked(_words.fatter(each)),
+        to_fastest=lambda row: _stacked(_words.to_fastest(row)),
+        over_steps=_words.over_steps,
+        hardware=_words.hardware_in_words,
         machine=_words.machine_in_words,
         case=_words.case_in_words,
         disturbed=_words.disturbed,
@@ -101,9 +113,8 @@ def _environment() -> jinja2.Environment:
         calibration_finding=findings.of_calibration,
         stacked=_stacked,
         ceiling_finding=findings.of_ceiling,
-        scaling_finding=findings.of_scaling,
+        laws_finding=findings.of_laws,
         cached=lambda rows: _words.cached(row.page_cache for row in rows),
-        slopes=lambda scaling: {each.strategy: each.per_sample for each in scaling},
         bounds=lambda each: each and (each.value, each.low, each.high),
         tiers=_tiers,
         resolutions=_resolutions,
@@ -120,9 +131,15 @@ def _environment() -> jinja2.Environment:
         tradeoff_chart=charts.tradeoff_chart,
         steps_chart=charts.steps_chart,
         sweep_chart=charts.sweep_chart,
-        scaling_chart=charts.scaling_chart,
+        laws_chart=charts.laws_chart,
         order_chart=charts.order_chart,
-        time_metrics=charts.TIME_METRICS,
+        time_name=charts.time_name,
+        epochs=EPOCHS,
+        uncorrected=_words.UNCORRECTED,
+        older=_words.OLDER,
+        finding=findings.of,
+        laws_of=_laws_of,
+        resolution=RESOLUTION,
         question=_registry.find_question,
         strategies=_registry.variants,
         command=command,
@@ -133,7 +150,6 @@ def _environment() -> jinja2.Environment:
         tally_headings=selftest.HEADINGS,
         tally_line=selftest.line,
         tally_sentences=selftest.sentences,
-        level=_words.level,
         pays_off=_words.pays_off,
         most=_words.most,
         waiting=_words.waiting,
@@ -186,11 +202,24 @@ def _resolutions(comparison: Comparison, calibration: Calibration | None) -> dic
 
 
 def _rate(row: Row) -> tuple[float, float | None, float | None] | None:
-    """Return the samples a second that a training run waits for: of later epochs where they differ from the first."""
-    if row.later is None or not row.delivered:
+    """Return the samples a second that a training run waits for: of an epoch once it runs, where that is known."""
+    if row.steady is None or not row.delivered:
         return (row.throughput.value, row.throughput.low, row.throughput.high) if row.throughput else None
-    slowest, fastest = row.later.high, row.later.low
-    return row.delivered / row.later.value, slowest and row.delivered / slowest, fastest and row.delivered / fastest
+    slowest, fastest = row.steady.high, row.steady.low
+    return row.delivered / row.steady.value, slowest and row.delivered / slowest, fastest and row.delivered / fastest
+
+
+def _laws_of(comparison: Comparison, case: Mapping[str, str]) -> dict[str, Law]:
+    """Return the laws of memory of a case, by strategy."""
+    return next((each.laws for each in comparison.laws if each.case.items() <= case.items()), {})
+
+
+def _students(confidence: float) -> list[float]:
+    """Return Student's t at the places of 1 / degrees of freedom that the page interpolates between, 0 to 1."""
+    from scipy.special import stdtrit
+
+    places = [place / STUDENTS for place in range(STUDENTS + 1)]
+    return [float(stdtrit(1 / place if place else 1e12, 0.5 + confidence / 2)) for place in places]
 
 
 def _part(name: str) -> str:

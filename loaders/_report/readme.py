@@ -6,12 +6,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from loaders import _durable, _registry, _words
+from loaders._corpus._sources import PHOTOGRAPHS
 from loaders._errors import InputError
 from loaders._report import charts, findings, sets
-from loaders._rows import Comparison, Row
+from loaders._rows import EPOCHS, Comparison, Row
 
-PUBLISHED = "reference"
-"""The machine whose results are committed."""
+PUBLISHED = "reference-amd"
+"""The machine whose results are committed, and answer. A machine's name belongs to one processor."""
+
+CORPUS = (
+    f"The 1500 photographs are overlapping crops of {len(PHOTOGRAPHS)}, those that scikit-image carries; `resize` "
+    f"works on four of them. What depends on the pictures themselves, such as the size of a JPEG file, says no more "
+    f"than these do."
+)
 
 BEGIN, END = "<!-- findings: begin (made by `make readme`) -->", "<!-- findings: end -->"
 README, PICTURE = Path("README.md"), Path("docs/selection-memory.svg")
@@ -29,13 +36,15 @@ def renew(root: Path, *, write: bool) -> list[str]:
     published = [
         each
         for each in sets.collect(root / "results")
-        if each.origin.machine == PUBLISHED and each.origin.size == "full"
+        if each.origin.machine == PUBLISHED and each.origin.size == "full" and each.answers
     ]
     if not published:
         raise InputError(f"no full results of the machine {PUBLISHED!r} under {root / 'results'}")
     comparisons = published[0].comparisons
-    pictured = next(each for each in comparisons if each.question == PICTURED)
-    made = {README: _with_findings((root / README).read_text("utf-8"), published[0]), PICTURE: _picture(pictured)}
+    made = {README: _with_findings((root / README).read_text("utf-8"), published[0])}
+    pictured = next((each for each in comparisons if each.question == PICTURED), None)
+    if pictured:
+        made[PICTURE] = _picture(pictured)
     stale = []
     for path, text in made.items():
         if not (root / path).exists() or (root / path).read_text("utf-8") != text:
@@ -54,70 +63,74 @@ def _with_findings(readme: str, published: sets.ResultSet) -> str:
 
 
 def _findings(published: sets.ResultSet) -> str:
-    """Return Markdown: of each question's default case the extremes, and where the figures come from."""
-    comparisons = published.comparisons
+    """Return Markdown: of each question's default case what was found and a ranking, and what they rest on."""
+    comparisons = [each for each in published.comparisons if not _registry.find_question(each.question).calibrates]
     sentences: list[str] = []
-    lines = [
-        "| question | strategy | | time | against the baseline | peak memory |",
-        "|---|---|---|---|---|---|",
-    ]
+    tables: list[str] = []
     for comparison in comparisons:
-        if _registry.find_question(comparison.question).calibrates:
-            continue
         case, rows = comparison.cases[0]
         name = " ".join(filter(None, [comparison.question, _words.case_in_words(case)]))
-        sentences.append(f"* **{name}**: {findings.of(rows)}")
+        laws = next((each.laws for each in comparison.laws if each.case.items() <= case.items()), {})
+        sentences.append(f"* **{name}**: {findings.of(rows, laws)}")
         for other, in_other in comparison.cases:
             if growth := findings.of_growth(in_other):
                 sentences.append(f"* **{comparison.question} {_words.case_in_words(other)}**: {growth}.")
-        for row, why in _extremes(rows):
-            several = len({each.tier for each in rows}) > 1
-            quality = "" if row.psnr is None else f"; {row.tier}, {row.psnr:.0f} dB" if several else ""
-            lines.append(
-                f"| {name} | `{row.strategy}` | {why}{quality} | {_words.estimated(row.time, _words.duration)} | "
-                f"{_words.ABSENT if row.is_baseline else _words.times(row.ratio)} | "
-                f"{_words.estimated(row.peak, _words.amount)} |"
-            )
-            name = ""
-        for row in (row for row in rows if row.pair):
-            lines.append(
-                f"| | `{row.strategy}` | same output as `{row.matches}` | "
-                f"{_words.estimated(row.time, _words.duration)} | {_words.times(row.pair)} than that | "
-                f"{_words.estimated(row.peak, _words.amount)} |"
-            )
+        tables += ["", *_ranking(name, comparison, rows)]
     if published.calibration:
         sentences.append(f"* **instruments**: {findings.of_calibration(published.calibration)}.")
-    made = [f"{each.question}: {_words.rounds(each)}, commit {each.environment.commit}" for each in comparisons]
+    picture = [f"![Peak memory of every {PICTURED} strategy]({PICTURE.as_posix()})", ""]
+    has_picture = any(each.question == PICTURED for each in comparisons)
     return "\n".join(
         [
             *sentences,
             "",
-            f"![Peak memory of every selection strategy]({PICTURE.as_posix()})",
+            *(picture if has_picture else []),
+            CORPUS,
+            *tables,
             "",
-            *lines,
-            "",
-            f"Means over trials, each in a fresh process, with 95 % intervals ({'; '.join(made)}); memory above a "
-            f"baseline that is read after imports and inputs; dB: likeness to an anti-aliased resize. "
-            f"{_words.machine_in_words(published.environment)}.",
+            f"Means over trials, each in a fresh process, with 95 % intervals. *Start* is what the first batch takes "
+            f"beyond a steady one, *{EPOCHS} epochs* the total of these, conversion included; memory is above a "
+            f"baseline that is read after imports and inputs, and *needed* what of it the system cannot take back, "
+            f"with a fast or a slow consumer; dB: likeness to an anti-aliased resize. {_words.UNCORRECTED} "
+            f"{_words.hardware_in_words(published.environment)}.",
         ]
     )
 
 
-def _extremes(rows: Sequence[Row]) -> list[tuple[Row, str]]:
-    """Return the baseline and the fastest, slowest, leanest and fattest strategy, with what each is."""
-    good = [row for row in rows if row.time and row.peak]
-    why: dict[str, list[str]] = {}
-    by_time = sorted(good, key=lambda row: row.time.value if row.time else 0.0)
-    by_peak = sorted(good, key=lambda row: row.peak.value if row.peak else 0.0)
-    for row, word in (
-        *((row, "baseline") for row in good if row.is_baseline),
-        *((row, "fastest") for row in by_time[:1]),
-        *((row, "leanest") for row in by_peak[:1]),
-        *((row, "slowest") for row in by_time[-1:]),
-        *((row, "fattest") for row in by_peak[-1:]),
-    ):
-        why.setdefault(row.strategy, []).append(word)
-    return [(row, ", ".join(why[row.strategy])) for row in by_time if row.strategy in why]
+def _ranking(name: str, comparison: Comparison, rows: Sequence[Row]) -> list[str]:
+    """Return Markdown: every strategy of a case, fastest first, and where the figures come from."""
+    several = len({each.tier for each in rows}) > 1
+    pairs = any(row.pair for row in rows)
+    totals, starts, needs = (any(getattr(row, each) for row in rows) for each in ("total", "start", "needed"))
+    headings = [
+        name,
+        charts.time_name(rows).removeprefix("time of "),
+        *(["start"] if starts else []),
+        *([f"{EPOCHS} epochs"] if totals else []),
+        "against the fastest",
+        "against the baseline",
+        *(["against its pair"] if pairs else []),
+        "needed memory" if needs else "peak memory",
+    ]
+    lines = [f"| {' | '.join(headings)} |", "|---" * len(headings) + "|"]
+    for row in rows:
+        marks = [row.tier] if several else []
+        marks += [word for word, holds in (("historic", row.historic), ("ceiling", row.ceiling)) if holds]
+        marks += [f"{row.psnr:.0f} dB"] if several and row.psnr is not None else []
+        cells = [
+            ", ".join([f"`{row.strategy}`", *marks]),
+            _words.estimated(row.time, _words.duration) if row.time else row.status.partition(":")[0],
+            *([_words.estimated(row.start, _words.duration)] if starts else []),
+            *([_words.estimated(row.total, _words.duration)] if totals else []),
+            _words.to_fastest(row),
+            "baseline" if row.is_baseline else _words.times(row.ratio),
+            *([f"{_words.times(row.pair)}: `{row.matches}`" if row.pair else _words.ABSENT] if pairs else []),
+            _words.estimated(row.needed if needs else row.peak, _words.amount),
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    ran = f"{_words.rounds(comparison)}; {_words.software_in_words(comparison.environment)}"
+    disturbed = _words.disturbed(comparison.disturbed)
+    return [*lines, "", f"*{' '.join(filter(None, [f'{ran}.', disturbed]))}*"]
 
 
 def _picture(comparison: Comparison) -> str:

@@ -15,17 +15,23 @@ from loaders._check import selftest
 from loaders._check.selftest import Selftest
 from loaders._rows import Comparison, comparison
 from loaders._trial import Record, log
-from loaders._trial.record import Environment
+from loaders._trial.record import SCHEMA, Environment
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """What must be the same for two comparisons to stand in one result set. No ratio is taken across origins."""
+    """What must be the same for two comparisons to stand in one result set. No ratio is taken across origins.
+
+    A machine's name belongs to one processor; ``cpu`` keeps apart what a name was given to twice. ``schema`` is that of
+    the records.
+    """
 
     machine: str
     size: str
     data: str
     python: str
     tensorflow: str
+    cpu: str = ""
+    schema: int = SCHEMA
 
 
 class ResultSet(msgspec.Struct, frozen=True):
@@ -58,17 +64,33 @@ class ResultSet(msgspec.Struct, frozen=True):
         return f"{name}, {count} ({key[:4]})" if key else self.origin.data
 
     @property
+    def is_older(self) -> bool:
+        """Whether an older instrument measured it: it is shown, and nothing is concluded from it."""
+        return self.origin.schema != SCHEMA
+
+    @property
+    def answers(self) -> bool:
+        """Whether findings, claims and a recommendation may rest on it."""
+        return not self.commit and not self.is_older
+
+    @property
+    def instrument(self) -> str:
+        """What measured it, in words."""
+        return f"older instrument (schema {self.origin.schema})" if self.is_older else "today's instrument"
+
+    @property
     def title(self) -> str:
         """What a heading says."""
         versions = [f"{name} {each}" for name, each in self.versions.items() if each]
         replaced = [f"replaced runs at {self.commit}"] if self.commit else []
-        return ", ".join(filter(None, [self.origin.machine, self.origin.size, self.data, *versions, *replaced]))
+        older = [self.instrument] if self.is_older else []
+        named = [self.origin.machine, self.origin.cpu, self.origin.size, self.data]
+        return ", ".join(filter(None, [*named, *versions, *older, *replaced]))
 
     @property
     def environment(self) -> Environment:
-        """That of its comparisons, with the commits of all."""
-        commits = dict.fromkeys(commit for each in self.comparisons for commit in each.environment.commit.split(", "))
-        return msgspec.structs.replace(self.comparisons[0].environment, commit=", ".join(commits))
+        """Of its first comparison; software and commit are each question's own."""
+        return self.comparisons[0].environment
 
     @property
     def versions(self) -> dict[str, str]:
@@ -78,7 +100,7 @@ class ResultSet(msgspec.Struct, frozen=True):
     @property
     def id(self) -> str:
         """An anchor that stays the same from page to page."""
-        what = "\n".join([*msgspec.structs.astuple(self.origin), self.commit])
+        what = "\n".join([*map(str, msgspec.structs.astuple(self.origin)), self.commit])
         machine = "".join(letter if letter.isalnum() else "-" for letter in self.origin.machine)
         return f"{machine}-{hashlib.blake2b(what.encode(errors='surrogatepass'), digest_size=4).hexdigest()}"
 
@@ -89,10 +111,11 @@ class ResultSet(msgspec.Struct, frozen=True):
 
 
 def collect(root: Path, say: Callable[[str], None] = lambda _: None) -> list[ResultSet]:
-    """Return what the trial logs below ``root`` hold: sets of newest runs first, then those of replaced ones.
+    """Return what the trial logs below ``root`` hold: sets of newest runs first, then replaced ones, then older ones.
 
-    Of each question and case the newest run that finished a whole round is taken, else the newest. Whole runs of which
-    nothing is left then are collected by commit.
+    Of each question the newest run that finished a whole round is taken, else the newest. Cases that a run of the same
+    commit left out are taken from there; what two commits measured is never joined. Whole runs of which nothing is left
+    then are collected by commit. What an older instrument measured comes last.
     """
     current: defaultdict[Origin, dict[str, list[Record]]] = defaultdict(dict)
     runs = _runs(root, say)
@@ -103,23 +126,39 @@ def collect(root: Path, say: Callable[[str], None] = lambda _: None) -> list[Res
     replaced: defaultdict[tuple[Origin, str], dict[str, list[Record]]] = defaultdict(dict)
     for records in runs:
         if records[0].run not in shown and _is_whole(records):
-            commit = next((each.environment.commit[:8] for each in records if each.environment.commit), "unknown")
-            replaced[(_origin(records), commit)][records[0].question] = records
-    machines = {origin.machine for origin in current}
-    calibrations = {
-        machine: _calibration.newest(
-            record for records in runs if _origin(records).machine == machine for record in records
-        )
-        for machine in machines
-    }
+            replaced[(_origin(records), _commit(records) or "unknown")][records[0].question] = records
+    by_machine: defaultdict[tuple[str, str, int], list[Record]] = defaultdict(list)
+    for records in runs:
+        by_machine[_machine(_origin(records))] += records
+    calibrations = {machine: _calibration.newest(records) for machine, records in by_machine.items()}
     newest = [
         msgspec.structs.replace(
-            _set(origin, "", place, calibrations[origin.machine]), selftest=_selftest(root, origin.machine, say)
+            _set(origin, "", place, calibrations[_machine(origin)]), selftest=_selftest(root, origin.machine, say)
         )
         for origin, place in current.items()
     ]
-    older = [_set(origin, commit, place, calibrations[origin.machine]) for (origin, commit), place in replaced.items()]
-    return [*_newest_first(newest), *_newest_first(older)]
+    others = [
+        _set(origin, commit, place, calibrations[_machine(origin)]) for (origin, commit), place in replaced.items()
+    ]
+    ordered = [*_newest_first(newest), *_newest_first(others)]
+    older = sum(len(records) for records in runs if records[0].schema != SCHEMA)
+    if older:
+        say(
+            f"{older} trials are an older instrument's (schema {SCHEMA - 1} or before): they are shown in sets of "
+            f"their own, and nothing is concluded from them; `python -m loaders compare` (or `make bench`) measures "
+            f"anew"
+        )
+    return sorted(ordered, key=lambda each: each.is_older)
+
+
+def _machine(origin: Origin) -> tuple[str, str, int]:
+    """Return what has the same instruments."""
+    return origin.machine, origin.cpu, origin.schema
+
+
+def _commit(run: Sequence[Record]) -> str:
+    """Return the first digits of a run's commit; empty where none is known."""
+    return next((each.environment.commit[:8] for each in run if each.environment.commit), "")
 
 
 def _selftest(root: Path, machine: str, say: Callable[[str], None]) -> Selftest | None:
@@ -140,7 +179,8 @@ def _runs(root: Path, say: Callable[[str], None]) -> list[list[Record]]:
         if not record.run:
             continue  # a single trial, run by hand
         if record.question in known:
-            by_run[record.environment.machine, record.run, record.question, record.size, record.data].append(record)
+            origin = record.environment.machine, str(record.schema), record.size, record.data
+            by_run[(*origin, record.run, record.question)].append(record)
         else:
             unknown[record.question] += 1
     for question, count in unknown.items():
@@ -151,6 +191,8 @@ def _runs(root: Path, say: Callable[[str], None]) -> list[list[Record]]:
 
 def _newest(older: list[Record], newer: list[Record]) -> list[Record]:
     """Return what stands for a question once a newer run is there."""
+    if older and _is_whole(newer) and _commit(newer) != _commit(older):
+        return newer
     if not older or _is_whole(newer):
         again = [record.case for record in newer]
         # Of an older run those cases stay that the question still has and that were not run again.
@@ -175,6 +217,8 @@ def _origin(run: Sequence[Record]) -> Origin:
         run[0].data,
         environment.python,
         environment.packages.get("tensorflow", ""),
+        environment.cpu,
+        run[0].schema,
     )
 
 

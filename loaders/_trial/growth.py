@@ -1,15 +1,21 @@
 """Is it a leak, a plateau, or an allocator that does not give back? Pure arithmetic over a memory trace.
 
-The trace is cut into blocks of equally many steps, and of each block the lowest value is taken: what is held even when
-a garbage collector or a buffer is at its emptiest, so that a sawtooth is not growth and noise cannot hide a slope. The
-verdict is about the tail, the second half of the blocks; the slope and its interval are Theil and Sen's, which one
-outlier does not move (https://docs.scipy.org/doc/scipy/reference/generated/scipy.stats.theilslopes.html).
+The tail of the trace is cut into blocks of equally many steps. A line is laid through the lowest values of the blocks:
+what is held even when a garbage collector or a buffer is at its emptiest, so that a sawtooth is not growth; and one
+through their medians, which plain noise moves less. The line that is known better counts. Its slope and the slope's
+interval are Theil and Sen's, which one outlier does not move
+(https://docs.scipy.org/doc/scipy/reference/generated/scipy.stats.theilslopes.html).
+
+*Flat* and *plateau* are claims, as *growing* is one: the upper end of the slope's interval, over the steps that the
+verdict speaks of, stays below the tolerance. Those steps are the last half of the trace, or, for memory that came to
+rest late, the last quarter. What can be shown neither to grow nor to rest is undecided.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -21,21 +27,34 @@ if TYPE_CHECKING:
 
 Verdict = Literal["flat", "plateau", "growing, in use", "growing, held by the allocator", "growing", "undecided"]
 
-BLOCKS = 16
-MIN_POINTS = 3 * BLOCKS
-"""Below it a block's lowest value is an accident."""
+BLOCKS = 8
+"""Of a tail."""
+
+LEAST_POINTS = 3
+"""Of a block; of fewer, what it stands for is an accident."""
+
+MIN_POINTS = 2 * BLOCKS * LEAST_POINTS
+"""Of a trace, so that its last half has enough."""
 
 CONFIDENCE = 0.99
 """Of the slope's interval: a false alarm of a leak costs its reader a day."""
 
 TOLERANCE = 2 * 2**20
-"""Bytes over the tail: what an interpreter and TensorFlow gain by themselves (a null loop gains below 1 MiB)."""
+"""Bytes over the last half of a trace: what an interpreter and TensorFlow gain by themselves (a null loop gains below
+1 MiB). Over the last quarter it is half of that, so that a shorter look allows no faster growth."""
 
 TOLERANCE_SHARE = 0.02
-"""Of the level: growth over the tail that is no growth."""
+"""Of the level, over the last half of a trace: growth that is no growth."""
+
+SWING_POINTS, SWING_SHARE = 12, 1 / 2
+"""Where memory swings within the blocks, of n points each, growth below twelve nths of the swing, and never more than
+half of it, cannot be told from the swing. It is tolerated, and the bound says how much it is."""
 
 SLOWING = 0.6
 """The last quarter's slope as a share of the third quarter's; below it growth is slowing down."""
+
+MOST_EPOCHS = 50
+"""As a multiple: a longer trial is no advice."""
 
 
 class Growth(msgspec.Struct, frozen=True):
@@ -44,17 +63,25 @@ class Growth(msgspec.Struct, frozen=True):
     Attributes
     ----------
     slope, low, high
-        Bytes a step over the tail, with its 99 % interval.
+        Bytes a step over the steps that the verdict speaks of, with the 99 % interval.
     per_epoch
         ``slope`` in bytes an epoch.
     level
-        Bytes above the baseline that the tail holds.
+        Bytes above the baseline that is held over these steps.
     steps
         Length of the trace.
     held
         Bytes of ``level`` that the allocator was given back and has kept; ``None`` where it cannot be asked.
     message
         For growth: how far this machine's memory, and 16 GB, would last. For *undecided*: why, and how long would do.
+    bound
+        Of *flat* and *plateau*: bytes that memory grows per 1000 steps at most. Older records have none.
+    over
+        How many steps the verdict speaks of: those of the last half of the trace, or of its last quarter.
+    in_use_bound
+        Bytes that what is in use by malloc's books grows per 1000 steps at most, over the same steps. "No leak" can be
+        said only with it. ``None`` where the allocator cannot be asked, as over a process tree, or where what is in use
+        cannot be shown to stay within the tolerance.
     """
 
     verdict: Verdict
@@ -66,6 +93,44 @@ class Growth(msgspec.Struct, frozen=True):
     steps: Count
     message: str = ""
     held: Amount | None = None
+    bound: Amount | None = None
+    over: Count = 0
+    in_use_bound: Amount | None = None
+
+
+@dataclass(frozen=True)
+class Tail:
+    """The last steps of a trace: a value for each block, and the line through them.
+
+    ``bottom`` is the median of the blocks' lowest values, ``lifted`` whether these surely rise; ``tolerance`` is in
+    bytes over all of its steps; ``points`` says how many fell into it.
+    """
+
+    at: list[float]
+    values: list[float]
+    slope: float
+    low: float
+    high: float
+    level: float
+    bottom: float
+    lifted: bool
+    tolerance: float
+    steps: int
+    points: int
+
+    @property
+    def span(self) -> float:
+        return self.at[-1] - self.at[0]
+
+    @property
+    def rests(self) -> bool:
+        """Whether even the upper end of the slope stays below the tolerance."""
+        return self.points >= BLOCKS * LEAST_POINTS and self.high * self.steps < self.tolerance
+
+    @property
+    def bound(self) -> float:
+        """Bytes per 1000 steps at most."""
+        return 1000 * max(0.0, self.high)
 
 
 def growth(trace: MemoryTrace, *, steps_per_epoch: float, memory: int = 0) -> Growth:
@@ -74,7 +139,7 @@ def growth(trace: MemoryTrace, *, steps_per_epoch: float, memory: int = 0) -> Gr
     Parameters
     ----------
     trace
-        Memory above the baseline over the steps.
+        Memory above the baseline over the steps, of a process or of a whole tree.
     steps_per_epoch
         To state the slope for an epoch.
     memory
@@ -86,51 +151,68 @@ def growth(trace: MemoryTrace, *, steps_per_epoch: float, memory: int = 0) -> Gr
         return Growth(
             "undecided", 0, 0, 0, 0, 0, steps, f"the trace is too short; {longer} times as many epochs would do"
         )
-    at, lowest = _lowest(trace.step, trace.resident)
-    half = BLOCKS // 2
-    slope, low, high = _slope(at[half:], lowest[half:])
-    span = at[-1] - at[half]
-    level = _median(lowest[half:])
-    # The lowest point of a sawtooth is seen to one part in so many as there are points in a block.
-    unseen = 3 * _swing(trace.step, trace.resident) * BLOCKS / len(trace.step)
-    tolerance = max(TOLERANCE, TOLERANCE_SHARE * level, unseen)
+    half, quarter = _tail(trace.step, trace.resident, 2), _tail(trace.step, trace.resident, 4)
+    asked = not trace.tree and trace.in_use is not None
 
-    held = None if trace.held is None else _median(_lowest(trace.step, trace.held)[1][half:])
+    def found(verdict: Verdict, tail: Tail, message: str = "") -> Growth:
+        part = 4 if tail is quarter else 2
+        in_use = _tail(trace.step, trace.in_use, part) if asked and trace.in_use is not None else None
+        return Growth(
+            verdict,
+            tail.slope,
+            tail.low,
+            tail.high,
+            tail.slope * steps_per_epoch,
+            tail.level,
+            steps,
+            message,
+            _tail(trace.step, trace.held, part).level if asked and trace.held is not None else None,
+            bound=tail.bound if verdict in ("flat", "plateau") else None,
+            over=tail.steps,
+            in_use_bound=in_use.bound if in_use and in_use.rests else None,
+        )
 
-    def found(verdict: Verdict, message: str = "") -> Growth:
-        return Growth(verdict, slope, low, high, slope * steps_per_epoch, level, steps, message, held)
+    def rest(tail: Tail) -> Growth:
+        first = min(trace.resident[: max(1, len(trace.step) // (2 * BLOCKS))])
+        return found("plateau" if tail.bottom - first > tail.tolerance else "flat", tail)
 
-    quarter = BLOCKS // 4
-    third_rise = _rise(at, lowest, half, half + quarter)
-    last_rise = _rise(at, lowest, half + quarter, BLOCKS)
-    rises = low > 0 and slope * span > tolerance
-    if not rises or last_rise <= tolerance / 4:
-        if high * span > 4 * tolerance and last_rise > tolerance / 4:
-            return found("undecided", "memory swings too much for a trace of this length; twice the epochs may do")
-        return found("plateau" if level - lowest[0] > tolerance else "flat")
-    middle = _median(at[half:])
-    scatter = _median(
-        [abs(value - level - slope * (x - middle)) for x, value in zip(at[half:], lowest[half:], strict=True)]
-    )
-    if last_rise < SLOWING * third_rise and third_rise - last_rise > 2 * scatter:
-        share = last_rise / third_rise
-        to_come = last_rise * share / (1 - share)  # the sum of what each further quarter adds, each a share of the last
-        if to_come < 2 * tolerance:
-            return found("plateau")
-        return found("undecided", "memory still grows but slows down; twice the epochs would do")
-    return found(_held_by(trace, slope), _lasts(slope, level, memory))
+    if half.rests:
+        return rest(half)
+    middle = BLOCKS // 2
+    third_rise, last_rise = _rise(half, 0, middle), _rise(half, middle, BLOCKS)
+    # What rises above a bottom that does not is a swing, not growth.
+    surely = half.low > 0 and half.lifted
+    grows = surely and half.slope * half.span > half.tolerance and last_rise > half.tolerance / 4
+    slows = grows and last_rise < SLOWING * third_rise and third_rise - last_rise > 2 * _scatter(half)
+    if grows and not slows:
+        return found(_held_by(trace, half.slope), half, _lasts(half.slope, half.level, memory))
+    if quarter.rests:
+        return rest(quarter)
+    return found("undecided", half, _would_decide(half, slows=slows))
+
+
+def _would_decide(tail: Tail, *, slows: bool) -> str:
+    """Say why nothing is decided, and what would decide."""
+    if slows:
+        return "memory still grows but slows down; twice the epochs would do"
+    said = f"up to {tail.high * tail.steps / 2**20:.1f} MiB more over the last {tail.steps} steps cannot be excluded"
+    rise, uncertain = tail.slope * tail.span, (tail.high - tail.low) / 2 * tail.span
+    # Growth rises with the steps, and what hides it does not.
+    times = math.ceil(1.25 * max(tail.tolerance, uncertain) / rise) if rise > 0 else MOST_EPOCHS
+    if times < MOST_EPOCHS:
+        return f"{said}; {max(2, times)} times as many epochs would show growth, if it goes on like this"
+    return f"{said}: memory swings too much for a trace of this length; twice the epochs may do"
 
 
 def _held_by(trace: MemoryTrace, slope: float) -> Verdict:
     """Say who holds what grows: the allocator, if what it has freed and kept grows at least half as fast.
 
-    Python's small objects bypass malloc, so what is in nobody's books is in use.
+    Python's small objects bypass malloc, so what is in nobody's books is in use. The books are one process's: of a tree
+    nobody says.
     """
-    if trace.in_use is None or trace.held is None:
+    if trace.tree or trace.in_use is None or trace.held is None:
         return "growing"
-    half = BLOCKS // 2
-    held, _, _ = _slope(*(each[half:] for each in _lowest(trace.step, trace.held)))
-    in_use, _, _ = _slope(*(each[half:] for each in _lowest(trace.step, trace.in_use)))
+    held, in_use = _tail(trace.step, trace.held, 2).slope, _tail(trace.step, trace.in_use, 2).slope
     return "growing, held by the allocator" if held > slope / 2 > in_use else "growing, in use"
 
 
@@ -142,28 +224,28 @@ def _lasts(slope: float, level: float, memory: int) -> str:
     )
 
 
-def _lowest(steps: Sequence[int], values: Sequence[int]) -> tuple[list[float], list[float]]:
-    """Return, for each of ``BLOCKS`` blocks of equally many steps, its middle step and its lowest value."""
-    blocks = _blocks(steps, values)
-    width = (steps[-1] - steps[0] + 1) / BLOCKS
-    at = [steps[0] + (index + 0.5) * width for index in range(BLOCKS)]
-    kept = [(middle, float(min(block))) for middle, block in zip(at, blocks, strict=True) if block]
-    # A block without a point takes its neighbour's value, so that every block has one.
-    return at, [min(kept, key=lambda each: abs(each[0] - middle))[1] for middle in at]
-
-
-def _blocks(steps: Sequence[int], values: Sequence[int]) -> list[list[int]]:
-    """Cut a trace into ``BLOCKS`` blocks of equally many steps."""
-    width = (steps[-1] - steps[0] + 1) / BLOCKS
+def _tail(steps: Sequence[int], memory: Sequence[int], part: int) -> Tail:
+    """Return the last half (``part`` 2) or the last quarter (4) of a trace."""
+    length = steps[-1] - steps[0] + 1
+    begin = steps[-1] - length // part
+    points = [(step, value) for step, value in zip(steps, memory, strict=True) if step > begin]
+    width = (steps[-1] - begin) / BLOCKS
     blocks: list[list[int]] = [[] for _ in range(BLOCKS)]
-    for step, value in zip(steps, values, strict=True):
-        blocks[min(BLOCKS - 1, int((step - steps[0]) / width))].append(value)
-    return blocks
-
-
-def _swing(steps: Sequence[int], values: Sequence[int]) -> float:
-    """Return how far memory goes up and down within a block, the median over the blocks."""
-    return _median([max(block) - min(block) for block in _blocks(steps, values) if block])
+    for step, value in points:
+        blocks[min(BLOCKS - 1, int((step - begin - 1) / width))].append(value)
+    at = [begin + (index + 0.5) * width for index in range(BLOCKS)]
+    # A block without a point takes its neighbour's value, so that every block has one.
+    kept = [(middle, block) for middle, block in zip(at, blocks, strict=True) if block]
+    near = [min(kept, key=lambda each: abs(each[0] - middle))[1] for middle in at]
+    lowest = [float(min(each)) for each in near]
+    lines = [(_slope(at, values), values) for values in (lowest, [_median(each) for each in near])]
+    (slope, low, high), values = min(lines, key=lambda line: line[0][2] - line[0][1])
+    lifted = lines[0][0][1] > 0
+    level = _median(values)
+    swing = _median([max(block) - min(block) for block in blocks if block])
+    unseen = swing * min(SWING_POINTS * BLOCKS / len(points), SWING_SHARE)
+    tolerance = max(2 / part * TOLERANCE, 2 / part * TOLERANCE_SHARE * level, unseen)
+    return Tail(at, values, slope, low, high, level, _median(lowest), lifted, tolerance, steps[-1] - begin, len(points))
 
 
 def _slope(at: Sequence[float], values: Sequence[float]) -> tuple[float, float, float]:
@@ -174,10 +256,16 @@ def _slope(at: Sequence[float], values: Sequence[float]) -> tuple[float, float, 
     return float(found.slope), float(found.low_slope), float(found.high_slope)
 
 
-def _rise(at: Sequence[float], values: Sequence[float], begin: int, end: int) -> float:
+def _rise(tail: Tail, begin: int, end: int) -> float:
     """Return by how much the line through some blocks rises over them."""
-    slope, _, _ = _slope(at[begin:end], values[begin:end])
-    return slope * (at[end - 1] - at[begin])
+    slope, _, _ = _slope(tail.at[begin:end], tail.values[begin:end])
+    return slope * (tail.at[end - 1] - tail.at[begin])
+
+
+def _scatter(tail: Tail) -> float:
+    """Return how far the blocks lie from the line through them, the median."""
+    middle = _median(tail.at)
+    return _median([abs(y - tail.level - tail.slope * (x - middle)) for x, y in zip(tail.at, tail.values, strict=True)])
 
 
 def _median(values: Sequence[float]) -> float:

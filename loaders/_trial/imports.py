@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import inspect
 import platform
 from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 
-from loaders import _durable, _registry
+from loaders import _durable
 from loaders._corpus import cache_root
 from loaders._trial import machine
 from loaders._trial.record import Trial
@@ -53,9 +52,8 @@ def _read() -> dict[str, list[str]]:
 
 
 def _key(trial: Trial) -> str:
-    """Return what names a strategy and its version: its code's file, and all that the code may import from."""
-    variant = _registry.find_variant(trial.question, trial.strategy)
-    file = inspect.getsourcefile(inspect.unwrap(variant.build))
-    code = Path(file).read_bytes() if file and Path(file).is_file() else b""
-    versions = repr((platform.python_version(), machine.packages()))
-    return f"{trial.question}.{trial.strategy} {hashlib.blake2b(code + versions.encode(), digest_size=8).hexdigest()}"
+    """Return what names a strategy and its version: the code of its question, of files outside, and of packages."""
+    state = hashlib.blake2b(repr((platform.python_version(), machine.packages())).encode(), digest_size=8)
+    for file in (Path(__file__).parents[1] / f"{trial.question}.py", *map(Path, trial.outside)):
+        state.update(file.read_bytes() if file.is_file() else b"")
+    return f"{trial.question}.{trial.strategy} {state.hexdigest()}"

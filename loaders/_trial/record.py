@@ -303,7 +303,7 @@ class Measured(msgspec.Struct, frozen=True, tag=True):
 
 
 class Imported(msgspec.Struct, frozen=True, tag=True):
-    """The fresh process has imported modules while it was measured: its figures are void, the next imports them first."""
+    """The process has imported modules while it was measured: its figures are void, the next imports them first."""
 
     modules: list[str]
 
@@ -311,7 +311,7 @@ class Imported(msgspec.Struct, frozen=True, tag=True):
 class Outcome(msgspec.Struct, frozen=True, tag=True):
     """What the fresh process reports of itself when it comes to its end.
 
-    ``began`` and ``ended`` are when the epochs for a fast consumer did, in seconds of ``time.perf_counter``.
+    ``began`` and ``ended`` are when the epochs for a fast consumer did, in seconds of the clock of batches.
     """
 
     status: Status

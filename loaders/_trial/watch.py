@@ -102,7 +102,10 @@ def run_trial(trial: Trial, corpus: Corpus, *, run: str = "", round: int = 0, pl
         else:
             break
     else:
-        tried.outcome = Outcome("failed", f"still imports {', '.join(tried.modules)} while it is measured")
+        late = ", ".join(tried.modules)
+        tried.outcome = Outcome(
+            "failed", f"still imports {late} while it is measured; import it at the top of its file"
+        )
     outcome, seen, progress = tried.outcome, tried.seen, tried.progress
     metrics = _completed(outcome, seen, progress)
     environment = progress.environment if progress else Environment()

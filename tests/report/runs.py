@@ -12,11 +12,17 @@ from tests.test_rows import record
 
 
 def write_log(
-    root: Path, records: list[Record], machine: str = "box", *, tensorflow: str = "2.21", commit: str = ""
+    root: Path,
+    records: list[Record],
+    machine: str = "box",
+    *,
+    tensorflow: str = "2.21",
+    commit: str = "",
+    cpu: str = "A CPU",
 ) -> None:
     environment = Environment(
         machine=machine,
-        cpu="A CPU",
+        cpu=cpu,
         cores=2,
         memory=2**34,
         python="3.11.7",

@@ -12,8 +12,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from PIL import Image
 
+from loaders._law import Law
 from loaders._report import charts, svg
-from loaders._rows import Comparison, Row, Scaling, comparison
+from loaders._rows import CaseLaws, Comparison, Row, comparison
 from loaders._stats import Estimate
 from loaders._trial.record import Metrics
 from tests.report.test_findings import reads
@@ -34,8 +35,13 @@ def _rows(figures: dict[str, tuple[float, float]], rounds: int = 2) -> list[Row]
     ).rows
 
 
-def _comparison(scaling: Sequence[Scaling] = ()) -> Comparison:
-    return msgspec.structs.replace(comparison([record("numpy_to_numpy", 0, time=1.0)]), scaling=list(scaling))
+def _comparison() -> Comparison:
+    return comparison([record("numpy_to_numpy", 0, time=1.0)])
+
+
+def _laws(*names: str) -> CaseLaws:
+    points = [(40, Estimate(MIB, 0, 9 * MIB, 2)), (160, Estimate(2 * MIB, MIB, 9 * MIB, 2))]
+    return CaseLaws({}, {name: Law("unknown", "two amounts", points) for name in names})
 
 
 def _walked() -> list[Row]:
@@ -58,19 +64,13 @@ def _swept() -> list[Row]:
     return comparison(records).rows
 
 
-SCALED = [
-    Scaling("load_all", Estimate(2**19, 2**18, 2**20, 2), Estimate(9, 8, 10, 2), [(40, Estimate(MIB, 0, 9 * MIB, 2))])
-]
-
 DRAWN: dict[str, Callable[[], charts.Chart]] = {
-    "time": lambda: charts.time_chart(
-        _comparison(), _rows({"numpy_to_numpy": (0.3, 24), "numpy_to_list": (1.2, 1054)})
-    ),
+    "time": lambda: charts.time_chart(_rows({"numpy_to_numpy": (0.3, 24), "numpy_to_list": (1.2, 1054)})),
     "memory": lambda: charts.memory_chart(_rows({"numpy_to_numpy": (0.3, 24), "numpy_to_list": (1.2, 1054)})),
     "trade-off": lambda: charts.tradeoff_chart(_rows({"numpy_to_numpy": (0.3, 24), "numpy_to_list": (1.2, 1054)})),
     "steps": lambda: charts.steps_chart(comparison(reads()).rows),
     "sweep": lambda: charts.sweep_chart(_swept(), "calls", "time in ms"),
-    "scaling": lambda: charts.scaling_chart(_comparison(SCALED)),
+    "laws": lambda: charts.laws_chart(_comparison(), _laws("load_all")),
     "order": lambda: charts.order_chart(_walked()),
 }
 
@@ -80,7 +80,7 @@ FIGURES = {
     "trade-off": ["numpy_to_list: 1.26 s (687 ms to 2.31 s), 1107 MiB ("],
     "steps": ["interleave: plateau at 600 MiB, of it 380 MiB held by the allocator"],
     "sweep": ["py_function_4: 250 ms (250 to 250), 176 MiB (176 to 176), 2 in flight"],
-    "scaling": ["load_all, 40 samples: 1.0 MiB (0.0 to 9.0)"],
+    "laws": ["load_all, 40 samples: 1.0 MiB (0.0 to 9.0)"],
     "order": ["interleave: displacement 0.30"],
 }
 
@@ -119,12 +119,12 @@ def test_the_picture_that_stands_alone_has_its_title_in_it() -> None:
 @pytest.mark.parametrize(
     "draw",
     [
-        lambda rows: charts.time_chart(_comparison(), rows),
+        charts.time_chart,
         charts.memory_chart,
         charts.tradeoff_chart,
         charts.steps_chart,
         lambda rows: charts.sweep_chart(rows, "calls", "time in ms"),
-        lambda _: charts.scaling_chart(_comparison()),
+        lambda _: charts.laws_chart(_comparison(), _laws()),
         charts.order_chart,
     ],
 )
@@ -135,7 +135,7 @@ def test_without_figures_there_is_no_picture(draw: Callable[[Sequence[Row]], cha
 
 def test_names_full_of_markup_are_text() -> None:
     rows = _rows({"numpy_to_numpy": (0.3, 24), EVIL: (1.2, 1054), "value": (1.0, 1.0), "Ā": (2.0, 2.0)})
-    for chart in (charts.time_chart(_comparison(), rows), charts.memory_chart(rows), charts.tradeoff_chart(rows)):
+    for chart in (charts.time_chart(rows), charts.memory_chart(rows), charts.tradeoff_chart(rows)):
         assert "<b>" not in chart.picture
         assert any(hover.startswith((f"{EVIL}: 1.26 s", f"{EVIL}: 1107")) for hover in _texts(chart, "title"))
     assert {EVIL, "value", "Ā", "numpy_to_numpy, baseline"} <= set(_texts(charts.memory_chart(rows), "text"))
@@ -150,9 +150,7 @@ def test_a_strategy_may_be_called_as_a_field_of_the_data() -> None:
 
 
 def test_a_single_sample_is_drawn_without_an_interval() -> None:
-    chart = charts.time_chart(
-        _comparison(), _rows({"numpy_to_numpy": (0.3, 24), "numpy_to_list": (0.3, 1054)}, rounds=1)
-    )
+    chart = charts.time_chart(_rows({"numpy_to_numpy": (0.3, 24), "numpy_to_list": (0.3, 1054)}, rounds=1))
     assert "numpy_to_list: 300 ms (single sample)" in _texts(chart, "title")
     assert {"280", "300", "320"} & set(_texts(chart, "text"))
 
@@ -171,9 +169,8 @@ def test_a_strategy_that_ended_early_is_named_as_such() -> None:
 
 
 def test_more_lines_than_colours_differ_in_their_marks() -> None:
-    about = SCALED[0]
-    many = [msgspec.structs.replace(about, strategy=f"s{number}") for number in range(len(charts.SHAPES))]
-    picture = charts.scaling_chart(_comparison(many)).picture
+    many = [f"s{number}" for number in range(len(charts.SHAPES))]
+    picture = charts.laws_chart(_comparison(), _laws(*many)).picture
     marks = re.findall(r'<path[^>]* d="([^"]+)"[^>]*><title>', picture)
     assert len(set(marks)) == len(many) > len(charts.COLOURS)
 
@@ -190,7 +187,7 @@ def test_a_trace_is_thinned_and_may_be_empty() -> None:
     assert 30 <= line.count("L") < charts.LINE_POINTS
 
 
-@pytest.mark.parametrize(("kind", "series"), [("sweep", "py_function"), ("scaling", "load_all")])
+@pytest.mark.parametrize(("kind", "series"), [("sweep", "py_function"), ("laws", "load_all")])
 def test_lines_have_a_legend(kind: str, series: str) -> None:
     assert series in _texts(DRAWN[kind](), "text")
 

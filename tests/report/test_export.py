@@ -6,10 +6,13 @@ import json
 from pathlib import Path
 
 import msgspec
+import pytest
 
+from loaders._judge import Judged
 from loaders._report import export, sets
 from loaders._rows import Row
 from loaders._stats import Estimate
+from loaders._trial.record import Metrics
 from tests.report.runs import run_of, write_log
 from tests.test_rows import record
 
@@ -36,8 +39,20 @@ def test_a_strategy_without_a_figure_keeps_its_status(tmp_path: Path) -> None:
 
 
 def test_no_estimate_of_a_row_is_forgotten() -> None:
-    estimates = {field.name for field in msgspec.structs.fields(Row) if field.type in (Estimate, Estimate | None)}
-    assert set(export.FIGURES) == estimates
+    kinds = (Estimate, Estimate | None, Judged | None)
+    assert set(export.FIGURES) == {field.name for field in msgspec.structs.fields(Row) if field.type in kinds}
+
+
+def test_a_ratio_goes_with_its_verdict_and_a_total_with_its_epochs(tmp_path: Path) -> None:
+    write_log(tmp_path, run_of("a"))
+    found = {(line["strategy"], line["figure"]): line for line in _read(tmp_path)}
+    assert found["numpy_to_list", "ratio"]["verdict"] == "more"
+    assert found["numpy_to_list", "peak"]["verdict"] == ""
+    assert found["numpy_to_list", "peak"]["schema"] == "2"
+    steady = Metrics(epoch_time=2.0, steady_time=1.0)
+    write_log(tmp_path, [record("numpy_to_numpy", 0, metrics=steady, run="b", started="2027-01-01T00:00:00+00:00")])
+    (total,) = [line for line in _read(tmp_path) if line["figure"] == "total20"]
+    assert float(total["value"]) == pytest.approx(21.0)
 
 
 def test_the_schema_describes_a_record() -> None:

@@ -175,7 +175,7 @@ def test_a_case_that_the_question_does_not_have_is_a_row(tmp_path: Path, case: d
     assert [row.case for row in found[0].comparisons[0].rows] == [case]
 
 
-def test_amounts_of_data_that_no_two_rounds_share_have_no_slope(tmp_path: Path) -> None:
+def test_amounts_of_data_that_no_two_rounds_share_have_no_law(tmp_path: Path) -> None:
     write_log(
         tmp_path,
         [
@@ -185,13 +185,14 @@ def test_amounts_of_data_that_no_two_rounds_share_have_no_slope(tmp_path: Path) 
                 run="a",
                 question="batching",
                 case={"data": data, "augment": "off"},
-                metrics=Metrics(epoch_time=1.0, samples=count, peak_memory=MIB),
+                metrics=Metrics(epoch_time=1.0, samples=count, peak_memory=MIB, needed_memory=MIB),
             )
             for index, data, count in ((0, "x1", 40), (0, "x4", 160), (1, "x1", 41), (1, "x4", 161))
         ],
     )
     found, _, _ = _shown(tmp_path)
-    assert found[0].comparisons[0].scaling == []
+    (laws,) = found[0].comparisons[0].laws
+    assert laws.laws["load_all"].kind == "unknown"
 
 
 def test_a_message_without_end_is_cut_and_its_end_is_kept(tmp_path: Path) -> None:

@@ -219,7 +219,7 @@ def test_memory_over_the_data_is_a_chart_and_a_table(tmp_path: Path) -> None:
             planned=6,
             question="batching",
             case={"data": data, "augment": "off"},
-            metrics=Metrics(epoch_time=1.0, samples=count, peak_memory=int((20 + each * count) * 2**20)),
+            metrics=Metrics(epoch_time=1.0, samples=count, needed_memory=int((20 + each * count) * 2**20)),
         )
         for index in range(2)
         for strategy, each in (("load_all", 0.5), ("path_generator", 0.0))
@@ -227,7 +227,7 @@ def test_memory_over_the_data_is_a_chart_and_a_table(tmp_path: Path) -> None:
     ]
     write_log(tmp_path, records)
     parsed = Parsed(page.render(sets.collect(tmp_path)))
-    assert "load_all needs 512 KiB more for each added sample, path_generator 0.00 KiB" in parsed.text
+    assert "load_all needs 512 KiB (512 to 512) more for each sample; level: path_generator" in parsed.text
 
 
 def test_how_often_the_check_is_wrong_is_shown_for_its_machine(tmp_path: Path) -> None:

@@ -36,8 +36,11 @@ def test_findings_come_from_the_published_results_and_touch_nothing_else(checkou
     assert text.startswith("# Title\n\n")
     assert text.endswith("\n\nThe rest.\n")
     assert "old" not in text
-    assert "| selection images 500 | `numpy_to_numpy` | baseline, fastest, leanest | 300 ms (single sample)" in text
-    assert "4.00× slower (single sample)" in text
+    assert "| `numpy_to_numpy` | 300 ms (single sample) | the fastest | baseline | 24.0 MiB (single sample) |" in text
+    assert "| `numpy_to_list` | 1.20 s (single sample) | 4.00× slower (single sample)" in text
+    assert "overlapping crops of 9" in text
+    assert "not corrected for their number" in text
+    assert "is not recorded for any trial" in text
     assert readme.renew(checkout, write=False) == []
 
 
@@ -65,7 +68,7 @@ def test_other_machines_results_are_not_published(checkout: Path) -> None:
     for each in records:
         environment = msgspec.structs.replace(each.environment, machine="mine")
         log.append(path, msgspec.structs.replace(each, environment=environment))
-    with pytest.raises(InputError, match="no full results of the machine 'reference'"):
+    with pytest.raises(InputError, match="no full results of the machine 'reference-amd'"):
         readme.renew(checkout, write=True)
 
 

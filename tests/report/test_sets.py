@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from loaders._report import sets
 from loaders._trial import log
@@ -87,7 +88,7 @@ def test_python_and_tensorflow_are_kept_apart(tmp_path: Path) -> None:
     write_log(tmp_path, run_of("b", "2026-02-01T00:00:00+00:00"), tensorflow="2.21.0")
     newer, older = sets.collect(tmp_path)
     assert (newer.origin.tensorflow, older.origin.tensorflow) == ("2.21.0", "2.20.0")
-    assert newer.title == "box, tiny, photographs, Python 3.11.7, TensorFlow 2.21.0"
+    assert newer.title == "box, A CPU, tiny, photographs, Python 3.11.7, TensorFlow 2.21.0"
 
 
 def test_a_trial_that_could_not_describe_its_surroundings_stays_with_its_run(tmp_path: Path) -> None:
@@ -126,10 +127,52 @@ def test_names_that_look_alike_in_an_anchor_have_anchors_of_their_own(tmp_path: 
     assert not any(each.isspace() for anchor in ids for each in anchor)
 
 
-def test_a_set_names_the_commits_of_all_its_comparisons(tmp_path: Path) -> None:
+def test_each_question_says_its_own_commit(tmp_path: Path) -> None:
     write_log(tmp_path, run_of("a"), commit="1111111111")
     resize = [msgspec.structs.replace(each, question="resize", case={"scale": "0.5"}) for each in run_of("b")]
     write_log(tmp_path, resize, commit="2222222222")
     (found,) = sets.collect(tmp_path)
-    assert [each.question for each in found.comparisons] == ["resize", "selection"]
-    assert {each[:8] for each in found.environment.commit.split(", ")} == {"11111111", "22222222"}
+    assert {each.question: each.environment.commit for each in found.comparisons} == {
+        "resize": "22222222",
+        "selection": "11111111",
+    }
+
+
+def test_what_two_commits_measured_is_never_joined(tmp_path: Path) -> None:
+    def run(name: str, started: str, images: list[str]) -> list[Record]:
+        names = ("numpy_to_numpy", "numpy_to_list")
+        return [
+            record(strategy, 0, time=1.0, run=name, started=started, case={"images": each}, planned=2 * len(images))
+            for each in images
+            for strategy in names
+        ]
+
+    write_log(tmp_path, run("a", "2026-01-01T00:00:00+00:00", ["500", "2000"]), commit="a" * 40)
+    write_log(tmp_path, run("b", "2026-01-02T00:00:00+00:00", ["2000"]), commit="b" * 40)
+    newest, replaced = sets.collect(tmp_path)
+    assert {row.case["images"] for row in newest.comparisons[0].rows} == {"2000"}
+    assert {row.commit for row in newest.comparisons[0].rows} == {"bbbbbbbb"}
+    assert replaced.commit == "aaaaaaaa"
+
+
+def test_processors_are_kept_apart_whatever_the_machine_is_called(tmp_path: Path) -> None:
+    write_log(tmp_path, run_of("a"), cpu="one")
+    write_log(tmp_path, run_of("b"), cpu="another")
+    assert sorted(each.origin.cpu for each in sets.collect(tmp_path)) == ["another", "one"]
+
+
+def test_what_an_older_instrument_measured_comes_last_and_answers_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    older = [msgspec.structs.replace(each, schema=1) for each in run_of("older", "2026-05-01T00:00:00+00:00")]
+    write_log(tmp_path, run_of("newer"))
+    every = [*log.read_all(tmp_path), *older]
+    monkeypatch.setattr(log, "read_all", lambda *_: every)
+    said: list[str] = []
+    first, last = sets.collect(tmp_path, said.append)
+    assert (first.origin.schema, last.origin.schema) == (2, 1)
+    assert (first.answers, last.answers) == (True, False)
+    assert "older instrument (schema 1)" in last.title
+    (sentence,) = said
+    assert sentence.startswith("4 trials are an older instrument's")
+    assert "python -m loaders compare" in sentence

@@ -27,7 +27,7 @@ def planted(job):
 
 def _convert(root: Path, directory: Path, strategy: str, outside: list[str]) -> subprocess.CompletedProcess[bytes]:
     directory.mkdir()
-    trial = Trial("record_format", strategy, {"page_cache": "warm"}, str(root), 1, outside=outside)
+    trial = Trial("record_format", strategy, {"page_cache": "warm", "data": "x16"}, str(root), 1, outside=outside)
     return subprocess.run(
         [sys.executable, "-m", "loaders._trial.convert"],
         input=msgspec.json.encode(trial),

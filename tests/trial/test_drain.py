@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from loaders._trial.drain import TRACE_POINTS, Tracer, drain, touch
-from loaders._trial.timing import epoch_time, first_batch_time
+from loaders._trial.drain import TRACE_POINTS, Slow, Tracer, drain, touch
+from loaders._trial.memory import Held
+from loaders._trial.timing import Timeline, epoch_time, first_batch_time
 
 
 class Clock:
@@ -56,7 +57,7 @@ def test_reading_memory_is_charged_to_nobody() -> None:
         clock.now += 0.5
 
     (timeline,), _ = drain(lambda: [np.zeros(1)] * 4, slow, clock)
-    assert (timeline.paused, epoch_time(timeline)) == (2.0, 0.0)
+    assert (list(timeline.paused), epoch_time(timeline)) == ([0.5] * 4, 0.0)
 
 
 def test_a_batch_is_dropped_before_the_next_is_asked_for_unless_it_is_kept() -> None:
@@ -132,11 +133,11 @@ def test_reading_memory_costs_two_percent_at_most() -> None:
     clock = Clock()
     reads = 0
 
-    def read() -> tuple[int, int, int]:
+    def read() -> tuple[Held, int, int]:
         nonlocal reads
         reads += 1
         clock.now += 0.001
-        return 1, 1, 1
+        return Held(1), 1, 1
 
     tracer = Tracer(read, clock)
     start = clock.now
@@ -150,9 +151,9 @@ def test_reading_memory_costs_two_percent_at_most() -> None:
 def test_one_slow_reading_leaves_no_hole_in_the_trace() -> None:
     clock = Clock()
 
-    def read() -> tuple[int, int, int]:
+    def read() -> tuple[Held, int, int]:
         clock.now += 0.5 if len(tracer.points) == 20 else 0.0001
-        return 0, 0, 0
+        return Held(), 0, 0
 
     tracer = Tracer(read, clock)
     for step in range(3000):
@@ -162,10 +163,35 @@ def test_one_slow_reading_leaves_no_hole_in_the_trace() -> None:
 
 
 def test_a_long_trace_keeps_an_even_bounded_number_of_points() -> None:
-    tracer = Tracer(lambda: (0, 0, 0), lambda: 0.0)
+    tracer = Tracer(lambda: (Held(), 0, 0), lambda: 0.0)
     for step in range(1, 100_001):
         tracer(step, float(step))
     steps = [point[0] for point in tracer.points]
     assert TRACE_POINTS / 2 - 1 <= len(steps) <= TRACE_POINTS
     assert len(set(np.diff(steps))) == 1
     assert steps[-1] > 99_000
+
+
+def test_a_slow_consumer_comes_last_and_takes_what_it_wants() -> None:
+    asked: list[float] = []
+
+    def step_time(last: Timeline) -> float:
+        asked.append(len(last.received))
+        return 0.001
+
+    timelines, _ = drain(lambda: [np.zeros(2)] * 5, epochs=2, slow=Slow(step_time, lambda _: 3))
+    assert [len(each.received) for each in timelines] == [5, 5, 3]
+    assert asked == [5]
+    assert timelines[2].end - timelines[2].start >= 0.003
+    assert (
+        min(after - before for before, after in zip(timelines[2].received, timelines[2].asked[1:], strict=False))
+        > 0.001
+    )
+
+
+def test_the_tracer_knows_the_most_of_each_kind_even_of_points_that_it_dropped() -> None:
+    held = iter([Held(1, 5, 0), Held(9, 1, 2), *[Held(2, 2, 1)] * 2000])
+    tracer = Tracer(lambda: (next(held), 0, 0), lambda: 0.0)
+    for step in range(1, 1500):
+        tracer(step, float(step))
+    assert tracer.most == Held(9, 5, 2)

@@ -67,13 +67,29 @@ def test_lines_of_something_else_are_left_out(tmp_path: Path, junk: bytes) -> No
     assert log.read(path) == [RECORD]
 
 
-def test_records_of_another_schema_are_left_out_and_said_so(tmp_path: Path) -> None:
+def test_records_of_another_schema_are_kept_and_said_to_be_an_older_instruments(tmp_path: Path) -> None:
     path = tmp_path / "trials.jsonl"
-    log.append(path, msgspec.structs.replace(RECORD, schema=99))
+    older = msgspec.structs.replace(RECORD, schema=1)
+    log.append(path, older)
     log.append(path, RECORD)
     said: list[str] = []
-    assert log.read(path, said.append) == [RECORD]
-    assert "another schema" in said[0]
+    assert log.read(path, said.append) == [older, RECORD]
+    (sentence,) = said
+    assert "1 of its 2 records are of an older instrument" in sentence
+    assert "python -m loaders compare` measures them anew" in sentence
+
+
+def test_a_machines_name_belongs_to_one_processor(tmp_path: Path) -> None:
+    path = tmp_path / "mine" / "trials.jsonl"
+    measured = msgspec.structs.replace(RECORD, environment=msgspec.structs.replace(RECORD.environment, cpu="One"))
+    log.append(path, msgspec.structs.replace(measured, schema=1))
+    log.refuse_other_processor(path, "Other")  # an older instrument's are joined with nothing anyway
+    log.append(path, measured)
+    log.refuse_other_processor(path, "One")
+    with pytest.raises(
+        InputError, match=r"mine is the name of .* another processor \(One, this is Other\).*LOADERS_MACHINE="
+    ):
+        log.refuse_other_processor(path, "Other")
 
 
 def test_a_log_that_cannot_be_written_is_a_clear_error(tmp_path: Path) -> None:
@@ -240,4 +256,4 @@ def test_the_published_log_is_read_whole() -> None:
     said: list[str] = []
     path = ROOT / "results" / "reference" / log.NAME
     assert len(log.read(path, said.append)) == len(path.read_bytes().splitlines())
-    assert said == []
+    assert all("older instrument" in each for each in said)

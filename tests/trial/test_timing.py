@@ -4,7 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loaders._trial.timing import Timeline, batch_time, epoch_time, first_batch_time, sample_time
+from loaders._trial.timing import (
+    Timeline,
+    batch_time,
+    epoch_time,
+    first_batch_time,
+    passes,
+    sample_time,
+    start_time,
+    steady_time,
+    wait_time,
+)
 
 A = Timeline(start=10.0, asked=[10.5, 13.1, 14.2], received=[13.0, 14.0, 15.0], end=15.5, samples=[4, 4, 2])
 
@@ -20,7 +30,7 @@ def test_known_timeline() -> None:
 
 
 def test_what_the_instrument_took_is_in_no_figure() -> None:
-    paused = Timeline(A.start, A.asked, A.received, A.end, A.samples, paused=1.0)
+    paused = Timeline(A.start, A.asked, A.received, A.end, A.samples, paused=[0.5, 0.5, 0.0])
     assert epoch_time(paused) == 4.5
     assert sample_time(paused) == pytest.approx((15.5 - 13.0 - 1.0) / 6)
     assert first_batch_time(paused) == 3.0
@@ -53,3 +63,44 @@ def test_a_steady_loader_has_its_own_time_whatever_the_first_batch_cost(batches:
         received.append(now)
         samples.append(count)
     assert sample_time(Timeline(0.0, asked, received, now, samples)) == pytest.approx(0.003)
+
+
+def _epoch(start: float, first: float, each: float, batches: int = 5, pause: float = 0.0) -> Timeline:
+    """Return an epoch whose first batch takes ``first`` seconds, every other ``each``; a pause follows every batch."""
+    asked, received, now = [], [], start
+    for number in range(batches):
+        asked.append(now)
+        received.append(now + (each if number else first))
+        now = received[-1] + pause
+    return Timeline(start, asked, received, now, [4] * batches, [pause] * batches)
+
+
+def test_start_is_what_the_first_batch_takes_beyond_a_steady_one() -> None:
+    epochs = [_epoch(0.0, 2.0, 0.1), _epoch(10.0, 0.1, 0.1), _epoch(20.0, 0.3, 0.1), _epoch(30.0, 0.1, 0.1)]
+    assert steady_time(epochs) == pytest.approx(0.5)  # the median of 0.5, 0.7, 0.5
+    assert start_time(epochs) == pytest.approx(2.0 - 0.1)
+
+
+def test_what_is_faster_at_first_has_no_start() -> None:
+    assert start_time([_epoch(0.0, 0.01, 0.1), _epoch(10.0, 0.1, 0.1)]) == 0.0
+
+
+def test_nothing_is_steady_in_one_epoch_or_in_two_batches() -> None:
+    assert steady_time([_epoch(0.0, 1.0, 0.1)]) is None
+    assert start_time([_epoch(0.0, 1.0, 0.1)]) is None
+    assert steady_time([_epoch(0.0, 1.0, 0.1, batches=2)] * 2) is None
+
+
+def test_a_consumer_waits_for_what_is_not_ready() -> None:
+    assert wait_time(_epoch(0.0, 5.0, 0.25, pause=1.0)) == pytest.approx(0.25)
+    assert wait_time(_epoch(0.0, 5.0, 0.25, batches=1)) is None
+
+
+@given(st.integers(1, 6), st.integers(3, 9), st.floats(0.001, 1), st.floats(0, 0.5))
+def test_passes_in_one_are_cut_where_they_end(count: int, batches: int, each: float, pause: float) -> None:
+    whole = _epoch(3.0, each + 1, each, batches=count * batches, pause=pause)
+    parts = passes(whole, count)
+    assert [len(part.received) for part in parts] == [batches] * count
+    assert sum(map(epoch_time, parts)) == pytest.approx(epoch_time(whole))
+    for part in parts[1:]:
+        assert epoch_time(part) == pytest.approx(batches * each)

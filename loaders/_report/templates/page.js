@@ -1,7 +1,7 @@
 "use strict";
 // Sorting, filtering, another baseline, the chooser and the choice of results. The page is whole without it.
 
-const { resolution, quantiles } = JSON.parse(document.getElementById("constants").textContent);
+const { resolution, quantiles, students, margin, share: memoryShare, most_rounds: mostRounds } = JSON.parse(document.getElementById("constants").textContent);
 const NONE = "–";
 const all = (selector, within = document) => [...within.querySelectorAll(selector)];
 
@@ -19,29 +19,90 @@ const amount = (bytes) => {
   return `${mebibytes.toFixed(Math.abs(mebibytes) >= 99.95 ? 0 : 1)} MiB`;
 };
 const share = (part) => `${Math.round(part * 100)} %`;
-const times = (ratio, isNear, less, more) => {
-  if (!ratio) return [NONE, ""];
-  const [value, low, high] = ratio;
+// A judged ratio, as loaders/_words.py puts it: the value, and what stands under it.
+const times = (judged, less, more, little) => {
+  if (!judged) return [NONE, ""];
+  const { verdict, value, low, high, isNear, isSmall, rounds } = judged;
+  const between = `${digits(low)} to ${digits(high)})`;
   if (low === null && isNear) return ["below resolution", "single sample)"];
   if (low === null) return [`${digits(value < 1 ? 1 / value : value)}× ${value < 1 ? less : more}`, "single sample)"];
-  if (low <= 1 && 1 <= high) return ["no difference", `${digits(low)} to ${digits(high)})`];
-  if (isNear) return ["below resolution", `${digits(low)} to ${digits(high)})`];
-  return value < 1
-    ? [`${digits(1 / value)}× ${less}`, `${digits(1 / high)} to ${digits(1 / low)})`]
-    : [`${digits(value)}× ${more}`, `${digits(low)} to ${digits(high)})`];
+  if (isNear) return ["below resolution", between];
+  if (verdict === "no difference") return [verdict, between];
+  if (verdict === "undecided") return [verdict, `${between}: ${rounds ?? `more than ${mostRounds}`} rounds would decide`];
+  const bySmall = isSmall ? `, ${little}` : "";
+  return verdict === "less"
+    ? [`${digits(1 / value)}× ${less}`, `${digits(1 / high)} to ${digits(1 / low)})${bySmall}`]
+    : [`${digits(value)}× ${more}`, between + bySmall];
 };
 
+// The judge, as loaders/_judge.py has it: moderated variances, paired by round, Satterthwaite's degrees of freedom.
+const student = (degrees, confidence) => {
+  const table = students[confidence];
+  const place = Math.min(1, 1 / degrees) * (table.length - 1);
+  const below = Math.min(Math.floor(place), table.length - 2);
+  return table[below] + (table[below + 1] - table[below]) * (place - below);
+};
+const intervalOf = ({ value, error, degrees }, confidence) => {
+  const half = student(degrees, confidence) * error;
+  return [Math.exp(value - half), Math.exp(value + half)];
+};
+const verdictOf = (difference, within) => {
+  const [low, high] = intervalOf(difference, "0.95");
+  if (high < 1) return "less";
+  if (low > 1) return "more";
+  const [near, far] = intervalOf(difference, "0.9");
+  return 1 / within < near && far < within ? "no difference" : "undecided";
+};
+const roundsOf = (difference, within) => {
+  const decides = (rounds) => {
+    const grown = difference.rounds > 1 ? (rounds - 1) / (difference.rounds - 1) : 1;
+    const error = difference.error * Math.sqrt(difference.rounds / rounds);
+    return verdictOf({ value: difference.value, error, degrees: difference.degrees * grown }, within) !== "undecided";
+  };
+  if (!decides(mostRounds)) return null;
+  let [low, high] = [difference.rounds, mostRounds];
+  while (high - low > 1) {
+    const middle = Math.floor((low + high) / 2);
+    [low, high] = decides(middle) ? [low, middle] : [middle, high];
+  }
+  return high;
+};
+const judge = (one, other, spreads, within, floor) => {
+  const common = Object.keys(one).filter((round) => Math.max(one[round], floor) > 0 && Math.max(other[round], floor) > 0);
+  if (!common.length) return null;
+  const logs = common.map((round) => Math.log(Math.max(one[round], floor) / Math.max(other[round], floor)));
+  const value = logs.reduce((sum, each) => sum + each, 0) / logs.length;
+  if (!spreads.every(Boolean)) return { verdict: "undecided", value: Math.exp(value), low: null, high: null };
+  const [[first, firstDegrees, most], [second, secondDegrees]] = spreads;
+  const total = first + second;
+  const degrees = Math.min(total ** 2 / (first ** 2 / firstDegrees + second ** 2 / secondDegrees), most);
+  const difference = { value, error: Math.sqrt(total / logs.length), degrees, rounds: logs.length };
+  const [low, high] = intervalOf(difference, "0.95");
+  const verdict = verdictOf(difference, within);
+  const rounds = verdict === "undecided" ? roundsOf(difference, within) : null;
+  const isSmall = verdict !== "no difference" && 1 / within < low && high < within;
+  return { verdict, value: Math.exp(value), low, high, isSmall, rounds };
+};
+// What the instrument cannot tell apart has no direction.
+const unresolved = (judged) =>
+  judged && (judged.verdict === "less" || judged.verdict === "more") ? { ...judged, isNear: true } : judged;
+const meanOf = (values) => values.reduce((sum, each) => sum + each, 0) / values.length;
+
 // The geometric mean with Student's t interval over logarithms, as loaders/_stats.py computes it.
-const pairedRatio = (values, reference) => {
-  const logs = Object.keys(values)
-    .filter((round) => values[round] > 0 && reference[round] > 0)
-    .map((round) => Math.log(values[round] / reference[round]));
-  if (!logs.length) return null;
-  const mean = logs.reduce((sum, each) => sum + each, 0) / logs.length;
+const geometricMean = (values) => {
+  const logs = values.map(Math.log);
+  const mean = meanOf(logs);
   if (logs.length === 1) return [Math.exp(mean), null, null];
   const variance = logs.reduce((sum, each) => sum + (each - mean) ** 2, 0) / (logs.length - 1);
   const half = quantiles[Math.min(logs.length, quantiles.length + 1) - 2] * Math.sqrt(variance / logs.length);
   return [Math.exp(mean), Math.exp(mean - half), Math.exp(mean + half)];
+};
+const estimated = ([value, low, high], words) => {
+  if (low === null) return [words(value), "single sample)"];
+  const said = [value, low, high].map(words);
+  const units = new Set(said.map((each) => each.split(" ").at(-1)));
+  const [first, last] = said.slice(1).map((each) => (units.size === 1 ? each.split(" ")[0] : each));
+  return [said[0], `${first} to ${last})`];
 };
 // What an instrument resolves at a value, between known truths, as loaders/_calibration.py interpolates it.
 const resolves = (points, value) => {
@@ -52,9 +113,6 @@ const resolves = (points, value) => {
   const [further, there] = points[next];
   return limit + ((there - limit) * (value - truth)) / (further - truth);
 };
-const near = (one, other, points, floor) =>
-  Math.abs(one - other) < Math.max(floor, points ? resolves(points, Math.max(one, other)) : 0);
-
 // Sorting: a button in each heading; what has no figure stays last.
 const keyOf = (cell) =>
   cell.dataset.value !== undefined ? Number(cell.dataset.value) : cell.classList.contains("ratio") ? NaN : cell.textContent;
@@ -81,13 +139,30 @@ for (const heading of all("table.sortable th[data-sorts]")) {
 }
 
 // Filter and baseline: for all tables of a comparison.
-const show = (cell, [value, interval], ratio) => {
+const show = (cell, [value, interval], sortsBy) => {
   const small = document.createElement("span");
   small.className = "interval";
   small.textContent = interval;
   cell.replaceChildren(value, small);
-  if (ratio) cell.dataset.value = ratio[0];
+  if (sortsBy !== undefined) cell.dataset.value = sortsBy;
   else delete cell.dataset.value;
+};
+const heldAgainst = (row, base, limits) => {
+  const of = (each, name) => JSON.parse(each.dataset[name]);
+  const [times, peaks] = ["times", "peaks"].map((name) => [row, base].map((each) => of(each, name)));
+  const spreads = (name) => [row, base].map((each) => of(each, "spread")[name]);
+  let time = judge(...times, spreads("time"), margin, 0);
+  const [fast, slow] = times.map((each) => meanOf(Object.values(each)));
+  if (limits.time && Math.abs(fast - slow) < resolves(limits.time, Math.max(fast, slow))) time = unresolved(time);
+  const points = [row, base].some((each) => each.dataset.tree) ? limits.tree : limits.memory;
+  const [own, theirs] = peaks.map((each) => meanOf(Object.values(each)));
+  const limit = Math.max(resolution, points ? resolves(points, Math.max(own, theirs)) : 0);
+  const within = Math.max(memoryShare, 1 + limit / Math.max(resolution, own, theirs));
+  let memory = judge(...peaks, spreads("memory"), within, resolution);
+  const least = Math.max(resolution, points ? resolves(points, 0) : 0);
+  if (Math.abs(own - theirs) < limit) memory = unresolved(memory);
+  else if (Math.min(...peaks.flatMap(Object.values)) < least) memory = null; // how many times is noise
+  return [time, memory];
 };
 const rebase = (section, baseline) => {
   const rows = all("tr[data-strategy]", section);
@@ -95,29 +170,34 @@ const rebase = (section, baseline) => {
   const group = (row) => row.closest("table").dataset.group;
   for (const row of rows) {
     const base = rows.find((each) => each.dataset.strategy === baseline && group(each) === group(row));
-    const of = (each, name) => JSON.parse(each.dataset[name]);
-    const cells = { time: row.querySelector(".ratio"), memory: row.querySelector(".peak-ratio") };
+    const cells = [row.querySelector(".ratio"), row.querySelector(".peak-ratio")];
     if (base === row) {
-      for (const cell of Object.values(cells)) show(cell, ["baseline", ""], [1]);
+      for (const cell of cells) show(cell, ["baseline", ""], 1);
       continue;
     }
-    const limits = resolutions[row.dataset.samples] ?? {};
-    const [own, theirs] = [row, base].map((each) => each && of(each, "chosenBy"));
-    const time = base ? pairedRatio(of(row, "times"), of(base, "times")) : null;
-    const isTimeNear = time && limits.time && near(own.time, theirs.time, limits.time, 0);
-    show(cells.time, times(time, isTimeNear, "faster", "slower"), time);
-    let memory = base ? pairedRatio(of(row, "peaks"), of(base, "peaks")) : null;
-    const points = own.has_tree || theirs?.has_tree ? limits.tree : limits.memory;
-    const isMemoryNear = memory && near(own.memory[0], theirs.memory[0], points, resolution);
-    const least = Math.max(resolution, points ? resolves(points, 0) : 0);
-    const peaks = base ? [row, base].flatMap((each) => Object.values(of(each, "peaks"))) : [];
-    if (memory && !isMemoryNear && Math.min(...peaks) < least) memory = null; // how many times is noise
-    show(cells.memory, times(memory, isMemoryNear, "leaner", "fatter"), memory);
+    const trials = base ? Math.min(row.dataset.samples, base.dataset.samples) : 0;
+    const [time, memory] = base ? heldAgainst(row, base, resolutions[trials] ?? {}) : [null, null];
+    show(cells[0], times(time, "faster", "slower", "by less than 10 %"), time?.value);
+    show(cells[1], times(memory, "leaner", "fatter", "by less than 5 % or 1 MiB"), memory?.value);
+  }
+};
+// Over how many epochs a total is: the conversion, the first epoch, and as many steady ones as follow.
+const totals = (section, epochs) => {
+  for (const row of all("tr[data-strategy]", section)) {
+    const cell = row.querySelector(".total");
+    const parts = Object.values(JSON.parse(row.dataset.parts));
+    if (!cell || !parts.length) continue;
+    const total = geometricMean(parts.map(([convert, first, steady]) => convert + first + (epochs - 1) * steady));
+    show(cell, estimated(total, duration), total[0]);
+  }
+  for (const heading of all("th.epochs", section)) {
+    const words = heading.querySelector("button") ?? heading;
+    words.textContent = `time of ${epochs} ${epochs === 1 ? "epoch" : "epochs"}`;
   }
 };
 for (const section of all("section.comparison")) {
   const controls = section.querySelector(".controls");
-  const { filter, baseline } = controls.elements;
+  const { filter, baseline, epochs } = controls.elements;
   const rows = all("tr[data-strategy]", section);
   controls.hidden = false;
   controls.addEventListener("submit", (event) => event.preventDefault());
@@ -129,6 +209,9 @@ for (const section of all("section.comparison")) {
     controls.querySelector(".shown").textContent = wanted ? `${shown} of ${rows.length} rows shown` : "";
   });
   baseline.addEventListener("change", () => rebase(section, baseline.value));
+  epochs.addEventListener("input", () => {
+    if (epochs.checkValidity() && epochs.value) totals(section, Number(epochs.value));
+  });
 }
 
 // The chooser. A figure is [value, low, high]; low and high are null for a single sample.

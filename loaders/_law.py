@@ -1,0 +1,261 @@
+"""How a strategy's memory follows the amount of data: level, linear, saturating or unknown. Pure.
+
+A law is found from the peaks of one run at three amounts of data or more, and says what a larger amount needs. Each
+kind must be shown by its 90 % interval, as *no difference* must; what is not shown is unknown, and no figure is given
+beyond what was measured.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import msgspec
+
+from loaders._stats import Estimate, estimate, quantile
+
+Kind = Literal["level", "linear", "saturating", "unknown"]
+
+RESOLUTION = 2**20
+"""In bytes: what the instrument is good to."""
+
+SHARE = 0.05
+"""Of a peak. A smaller difference decides no reader's choice."""
+
+FURTHER = 3
+"""Trials whose mean a prediction is of."""
+
+AMOUNTS = 3
+"""With fewer a bend cannot be told from a line."""
+
+
+class Beyond(msgspec.Struct, frozen=True):
+    """What is predicted beyond the largest amount, at ``x`` more samples.
+
+    Attributes
+    ----------
+    value, slope
+        In bytes and bytes a sample: the mean at ``x`` is ``value + slope * x``.
+    variances
+        Of the fitted mean, in bytes squared: ``v0 + v1 * x + v2 * x**2``.
+    noise
+        In bytes: the standard deviation of a single trial.
+    quantile
+        Student's t.
+    bend
+        In bytes a sample: what the slope may differ from the one before.
+    factor
+        The largest amount over the one before. A level that was shown over one such step may hide the resolution in
+        each further one, as memory of tuned buffers creeps up with the logarithm of the steps.
+    end
+        The number of samples from which on memory is level; ``None`` for a line without end.
+    """
+
+    value: float
+    slope: float
+    variances: tuple[float, float, float]
+    noise: float
+    quantile: float
+    bend: float
+    factor: float
+    end: int | None
+
+
+class Law(msgspec.Struct, frozen=True):
+    """How memory follows the amount of data.
+
+    Attributes
+    ----------
+    why
+        The reason for ``kind``, in words.
+    points
+        For each amount that was measured, in samples, the memory in bytes.
+    per_sample
+        In bytes a sample: the slope of the last step, by round.
+    capacity
+        In samples: what all buffers of the strategy hold at most; 0 where that is not declared.
+    beyond
+        What is predicted for more than was measured; ``None`` where the law is unknown.
+    spans
+        For each amount, in bytes: the ends of the interval of the mean of three further trials, resolution included.
+    """
+
+    kind: Kind
+    why: str
+    points: list[tuple[int, Estimate]]
+    per_sample: Estimate | None = None
+    capacity: int = 0
+    beyond: Beyond | None = None
+    spans: list[tuple[float, float] | None] = []
+
+    def at(self, samples: int) -> Estimate | None:
+        """Return the mean of three further trials with so many samples, in bytes, with its 95 % interval.
+
+        Between two amounts the interval spans those of both, as nobody has seen where between them memory rose.
+        ``None`` beyond what was measured where the law is unknown.
+        """
+        if not self.points:
+            return None
+        last, reached = self.points[-1]
+        if samples > last:
+            return _predicted(self.beyond, samples - last, last, reached.count) if self.beyond else None
+        upper = next(index for index, (amount, _) in enumerate(self.points) if amount >= samples)
+        amount, above = self.points[upper]
+        span = self.spans[upper]
+        if amount == samples:
+            return Estimate(above.value, span and span[0], span and span[1], above.count)
+        if upper == 0:
+            return Estimate(above.value, span and 0.0, span and span[1], above.count)
+        before, below = self.points[upper - 1]
+        value = below.value + (above.value - below.value) * (samples - before) / (amount - before)
+        count, under = min(above.count, below.count), self.spans[upper - 1]
+        if span is None or under is None:
+            return Estimate(value, None, None, count)
+        return Estimate(value, min(span[0], under[0]), max(span[1], under[1]), count)
+
+
+def _predicted(found: Beyond, more: int, last: int, count: int) -> Estimate:
+    """Return what is predicted with so many more samples than the last amount."""
+    x = more if found.end is None else min(more, max(0, found.end - last))
+    value = max(0.0, found.value + found.slope * x)
+    v0, v1, v2 = found.variances
+    noise = found.noise * max(1.0, value / max(found.value, RESOLUTION))
+    fitted = max(0.0, v0 + v1 * x + v2 * x * x)
+    steps = max(1.0, math.log(1 + more / last) / math.log(found.factor)) if found.slope == 0 else 1.0
+    half = found.quantile * math.sqrt(fitted + noise**2 / FURTHER) + steps * resolution(value) + found.bend * x
+    return Estimate(value, max(0.0, value - half), value + half, count)
+
+
+def resolution(peak: float) -> float:
+    """Return by how much two peaks may differ and still agree, in bytes: 1 MiB, or 5 % of the peak if that is more."""
+    return max(RESOLUTION, SHARE * abs(peak))
+
+
+def law(points: Mapping[int, Mapping[int, float]], capacity: int = 0) -> Law:
+    """Return the law of memory.
+
+    Parameters
+    ----------
+    points
+        For each amount of data, in samples, the memory of each round in bytes, all of one run.
+    capacity
+        In samples: what all buffers of the strategy hold at most; 0 where that is not declared.
+    """
+    amounts = sorted(amount for amount, values in points.items() if values and amount > 0)
+    shown = [(amount, estimate(list(points[amount].values()), "linear")) for amount in amounts]
+    spans = [_span(list(points[amount].values())) for amount in amounts]
+
+    def found(kind: Kind, why: str, beyond: Beyond | None = None, slope: Estimate | None = None) -> Law:
+        return Law(kind, why, shown, slope, capacity, beyond, spans)
+
+    if not amounts:
+        return found("unknown", "it was not measured")
+    more = f"measure with {4 * amounts[-1]} samples too"
+    if len(amounts) < AMOUNTS:
+        several = "one amount" if len(amounts) == 1 else f"{len(amounts)} amounts"
+        return found("unknown", f"measured with {several} of data only, and a law needs {AMOUNTS}")
+    a, b, c = amounts[-3:]
+    rounds = sorted(set(points[a]) & set(points[b]) & set(points[c]))
+    first, middle, last = ([points[amount][each] for each in rounds] for amount in (a, b, c))
+    if not rounds:
+        return found("unknown", "no round has all amounts of data")
+    slopes = [(late - early) / (c - b) for late, early in zip(last, middle, strict=True)]
+    slope = estimate(slopes, "linear")
+    if len(rounds) == 1:
+        return found("unknown", "one round does not show how far trials differ; measure two or more", None, slope)
+    rises = [late - early for late, early in zip(last, middle, strict=True)]
+    low, high = _interval(rises)
+    limit = resolution(_mean(last))
+    flat = _level(middle, last, c / b)
+    if max(abs(low), abs(high)) <= limit:
+        return found("level", f"{c} samples need what {b} need, within 1 MiB or 5 %", flat, slope)
+    bends = [each - (early - earliest) / (b - a) for each, early, earliest in zip(slopes, middle, first, strict=True)]
+    bent = max(map(abs, _interval(bends)))
+    # With a slope that is lost in the resolution nothing is linear.
+    allowed = max(limit / (c - b), 0.1 * slope.value)
+    if slope.value > 0 and bent <= allowed and low > 0:
+        end = capacity if capacity > c else None
+        line = _line(last, slopes, bent, c / b, end)
+        why = f"from {a} to {b} and from {b} to {c} samples it rises alike"
+        if end:
+            return found("saturating", f"{why}, up to a declared capacity of {capacity} samples", line, slope)
+        return found("linear", why, line, slope)
+    if capacity and capacity <= c:
+        if b >= capacity and low > limit:
+            why = f"it rises from {b} to {c} samples, beyond its declared capacity of {capacity}; {more}"
+            return found("unknown", why, None, slope)
+        top = _line(last, [0.0] * len(rounds), 0.0, c / b, c)
+        return found("saturating", f"{c} samples exceed its declared capacity of {capacity}", top, slope)
+    if capacity:
+        line = _line(last, [max(0.0, each) for each in slopes], 0.0, c / b, capacity)
+        return found("saturating", f"it can rise up to a declared capacity of {capacity} samples", line, slope)
+    if low <= 0 <= high or low <= limit:
+        why = f"trials differ too much to tell whether {c} samples need more than {b}; more rounds would tell"
+        return found("unknown", why, None, slope)
+    faster = "more" if _mean(bends) > 0 else "less"
+    return found("unknown", f"each sample from {b} to {c} adds {faster} than one from {a} to {b}; {more}", None, slope)
+
+
+def _level(middle: Sequence[float], last: Sequence[float], factor: float) -> Beyond:
+    """Return the prediction of a level: the mean of the last two amounts, with the noise of both."""
+    rounds = len(last)
+    level = [(early + late) / 2 for early, late in zip(middle, last, strict=True)]
+    squares = sum((each - _mean(values)) ** 2 for values in (middle, last) for each in values)
+    noise = math.sqrt(squares / (2 * (rounds - 1)))
+    return Beyond(
+        value=_mean(level),
+        slope=0.0,
+        variances=(max(_covariance(level, level), noise**2 / 2) / rounds, 0.0, 0.0),
+        noise=noise,
+        quantile=quantile(2 * rounds - 1),
+        bend=0.0,
+        factor=factor,
+        end=None,
+    )
+
+
+def _line(last: Sequence[float], slopes: Sequence[float], bend: float, factor: float, end: int | None) -> Beyond:
+    """Return the prediction of a line through the last amount; the slopes are by round, like the peaks."""
+    rounds = len(last)
+    return Beyond(
+        value=_mean(last),
+        slope=_mean(slopes),
+        variances=(
+            _covariance(last, last) / rounds,
+            2 * _covariance(last, slopes) / rounds,
+            _covariance(slopes, slopes) / rounds,
+        ),
+        noise=math.sqrt(_covariance(last, last)),
+        quantile=quantile(rounds),
+        bend=bend,
+        factor=factor,
+        end=end,
+    )
+
+
+def _span(values: Sequence[float]) -> tuple[float, float] | None:
+    """Return the interval of the mean of three further trials, resolution included; ``None`` for a single trial."""
+    if len(values) < 2:
+        return None
+    mean = _mean(values)
+    variance = _covariance(values, values)
+    half = quantile(len(values)) * math.sqrt(variance / len(values) + variance / FURTHER) + resolution(mean)
+    return max(0.0, mean - half), mean + half
+
+
+def _interval(values: Sequence[float]) -> tuple[float, float]:
+    """Return the 90 % interval of the mean, by Student's t: what lies in a margin by it lies there beyond doubt."""
+    from scipy.special import stdtrit
+
+    half = float(stdtrit(len(values) - 1, 0.95)) * math.sqrt(_covariance(values, values) / len(values))
+    return _mean(values) - half, _mean(values) + half
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)
+
+
+def _covariance(one: Sequence[float], other: Sequence[float]) -> float:
+    first, second = _mean(one), _mean(other)
+    return math.fsum((x - first) * (y - second) for x, y in zip(one, other, strict=True)) / (len(one) - 1)

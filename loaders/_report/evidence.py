@@ -1,0 +1,347 @@
+"""What claims rest on: the figures of one result set by name, and how surely a part of a claim is so, or is not. Pure.
+
+Ratios are those of ``loaders._judge``: paired by round, with variances moderated over all strategies of the case. Each
+part of a claim has a p-value for each way that it can come out; a claim is as unsure as its least sure part, and all
+claims of a page are corrected by Holm among themselves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from loaders import _registry
+from loaders._judge import MOST_ROUNDS, Difference, Fitted, fitted, holm, margin_of
+from loaders._law import Law
+from loaders._rows import RESOLUTION, Comparison, Row
+from loaders._stats import Estimate, quantile
+from loaders._trial.growth import CONFIDENCE as GROWTH_CONFIDENCE
+from loaders._trial.record import SCHEMA
+
+Verdict = Literal["holds", "does not hold", "holds in part", "undecided here"]
+Figure = Literal["times", "peaks", "needs"]
+
+ALPHA = 0.05
+"""Of any false verdict on a page."""
+
+
+class NotMeasuredError(Exception):
+    """A figure that a rule needs is not there; says which."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """P-values of the ways that a part of a claim can come out: small where it is surely so."""
+
+    holds: float = 1.0
+    fails: float = 1.0
+    partly: float = 1.0
+
+    @property
+    def surest(self) -> float:
+        return min(self.holds, self.fails, self.partly)
+
+    def at(self, level: float) -> Verdict:
+        """Return what is shown at a level of significance."""
+        if self.partly <= level:
+            return "holds in part"
+        if self.holds <= level:
+            return "holds"
+        return "does not hold" if self.fails <= level else "undecided here"
+
+
+Test = Callable[[Difference], Shown]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a claim, with the difference that it is tested by, if any, to say how many rounds would decide."""
+
+    shown: Shown
+    difference: Difference | None = None
+    test: Test | None = None
+
+    def rounds(self, level: float) -> int | None:
+        """Return how many rounds in all would decide at this estimate and spread; ``None`` where that is unknown."""
+        found, test = self.difference, self.test
+        if self.shown.surest <= level:
+            return 0
+        if found is None or test is None or math.isinf(found.error) or found.rounds < 2:
+            return None
+
+        def decides(rounds: int) -> bool:
+            error = found.error * math.sqrt(found.rounds / rounds)
+            degrees = found.degrees * (rounds - 1) / (found.rounds - 1)
+            return test(Difference(found.value, error, degrees, rounds)).surest <= level
+
+        if not decides(MOST_ROUNDS):
+            return None
+        low, high = found.rounds, MOST_ROUNDS
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if decides(middle) else (middle, high)
+        return high
+
+
+def part_of(difference: Difference, test: Test) -> Part:
+    return Part(test(difference), difference, test)
+
+
+def exactly(holds: bool, *, partly: bool = False) -> Part:
+    """Return a part that a count decides, which is the same in every trial."""
+    return Part(Shown(partly=0.0) if partly else Shown(holds=0.0) if holds else Shown(fails=0.0))
+
+
+def below(bound: float = 1.0) -> Test:
+    """Hold where the 95 % interval lies below a bound, fail where it lies above."""
+    return lambda each: Shown(_twice(each.p_below(bound)), _twice(each.p_above(bound)))
+
+
+def above(bound: float = 1.0) -> Test:
+    return opposite(below(bound))
+
+
+def opposite(test: Test) -> Test:
+    def turned(difference: Difference) -> Shown:
+        shown = test(difference)
+        return Shown(shown.fails, shown.holds, shown.partly)
+
+    return turned
+
+
+def gain(margin: float) -> Test:
+    """Hold where the 95 % interval lies below 1; fail where no gain is left beyond the margin.
+
+    In part where both are so: there is a gain, and it is smaller than the margin.
+    """
+
+    def test(each: Difference) -> Shown:
+        less, little = _twice(each.p_below()), each.p_above(1 / margin)
+        return Shown(less, little, max(less, little))
+
+    return test
+
+
+def unchanged(margin: float) -> Test:
+    """Hold where the 90 % interval lies within the margin; fail where the 95 % interval excludes 1."""
+    return lambda each: Shown(
+        max(each.p_below(margin), each.p_above(1 / margin)), _twice(min(each.p_below(), each.p_above()))
+    )
+
+
+def light(margin: float, limit: float) -> Test:
+    """Hold where nothing beyond the margin is added, in part up to a limit, fail beyond it."""
+    return lambda each: Shown(
+        each.p_below(margin), _twice(each.p_above(limit)), max(_twice(each.p_above(margin)), each.p_below(limit))
+    )
+
+
+def within(low: float, high: float) -> Test:
+    """Hold where a ratio lies within two bounds, fail where it lies beyond one of them."""
+    return lambda each: Shown(
+        max(each.p_above(low), each.p_below(high)), _twice(min(each.p_below(low), each.p_above(high)))
+    )
+
+
+def _twice(p: float) -> float:
+    return min(1.0, 2 * p)
+
+
+def both(*shown: Shown) -> Shown:
+    """Join what must be so together: it fails where one of them does."""
+    return Shown(max(each.holds for each in shown), min(each.fails for each in shown))
+
+
+def less_than(estimate: Estimate | None, bound: float) -> Difference:
+    """Return an estimate less a bound, to be tested against 1 as a logarithm is: its interval is Student's t."""
+    found = known(estimate)
+    value = found.value - bound
+    if found.low is None or found.high is None or found.count < 2:
+        return Difference(value, math.inf, 0.0, found.count)
+    error = (found.high - found.low) / 2 / quantile(found.count)
+    return Difference(value, max(error, 1e-6 * abs(value), 1e-12), found.count - 1, found.count)
+
+
+def ratio_to(estimate: Estimate | None, bound: float) -> Difference:
+    """Return the logarithm of an estimate's ratio to a fixed amount."""
+    found = known(estimate)
+    if found.value <= 0 or bound <= 0:
+        raise NotMeasuredError("no figure")
+    away = less_than(found, bound)
+    return Difference(math.log(found.value / bound), away.error / found.value, away.degrees, away.rounds)
+
+
+def known(estimate: Estimate | None) -> Estimate:
+    if estimate is None:
+        raise NotMeasuredError("no figure")
+    return estimate
+
+
+def ratio_of(difference: Difference) -> Estimate:
+    """Return the ratio with its 95 % interval."""
+    value = math.exp(difference.value)
+    if math.isinf(difference.error):
+        return Estimate(value, None, None, difference.rounds)
+    return Estimate(value, *difference.interval(), difference.rounds)
+
+
+class Figures:
+    """The rows of one result set, by name."""
+
+    def __init__(self, comparisons: Sequence[Comparison]) -> None:
+        self._comparisons = {each.question: each for each in comparisons}
+        self._fits: dict[tuple[str, Figure, tuple[tuple[tuple[str, str], ...], ...]], Fitted] = {}
+
+    def comparison(self, question: str) -> Comparison:
+        """Return the comparison of a question.
+
+        Raises
+        ------
+        NotMeasuredError
+            Where it was not run, or by an older instrument, whose figures mean something else.
+        """
+        if question not in self._comparisons:
+            raise NotMeasuredError(f"{question} was not run")
+        if self._comparisons[question].schema != SCHEMA:
+            raise NotMeasuredError(f"{question} was run with an older instrument, on which no verdict rests")
+        return self._comparisons[question]
+
+    def row(self, question: str, strategy: str, **case: str) -> Row:
+        """Return one row; axes that are not given stand at their default."""
+        wanted = _case(question, case)
+        for row in self.comparison(question).rows:
+            if (row.strategy, row.case) == (strategy, wanted):
+                if not row.samples:
+                    raise NotMeasuredError(f"{strategy}: {row.status}")
+                return row
+        raise NotMeasuredError(f"{question} {strategy} was not run{' with' if case else ''} {' '.join(case.values())}")
+
+    def ratio(self, question: str, one: str, other: str, figure: Figure, **case: str) -> Difference:
+        """Return the ratio of two strategies' figures in one case, paired by round."""
+        wanted = _case(question, case)
+        return self._found(self._fit(question, figure, [wanted]).difference(_key(one, wanted), _key(other, wanted)))
+
+    def growth_with(self, question: str, strategy: str, figure: Figure, axis: str, less: str, more: str) -> Difference:
+        """Return the ratio of a strategy's figure in one case to that in another, paired by round."""
+        few, many = _case(question, {axis: less}), _case(question, {axis: more})
+        return self._found(
+            self._fit(question, figure, [few, many]).difference(_key(strategy, many), _key(strategy, few))
+        )
+
+    def law(self, question: str, strategy: str) -> Law:
+        """Return how a strategy's memory follows the amount of data, the other axes at their default."""
+        found = _registry.find_question(question)
+        wanted = {axis: value for axis, value in found.default_case.items() if axis != found.size_axis}
+        for each in self.comparison(question).laws:
+            if each.case == wanted and strategy in each.laws:
+                return each.laws[strategy]
+        raise NotMeasuredError(f"{strategy} was not run with several amounts of data")
+
+    def _fit(self, question: str, figure: Figure, cases: Sequence[Mapping[str, str]]) -> Fitted:
+        key = (question, figure, tuple(tuple(sorted(case.items())) for case in cases))
+        if key not in self._fits:
+            samples = {
+                _key(row.strategy, row.case): getattr(row, figure)
+                for row in self.comparison(question).rows
+                if row.case in cases and row.samples
+            }
+            self._fits[key] = fitted(samples, floor=0.0 if figure == "times" else RESOLUTION)
+        return self._fits[key]
+
+    @staticmethod
+    def _found(difference: Difference | None) -> Difference:
+        if difference is None:
+            raise NotMeasuredError("no round has both figures")
+        return difference
+
+
+def _case(question: str, case: Mapping[str, str]) -> dict[str, str]:
+    return {**_registry.find_question(question).default_case, **case}
+
+
+def _key(strategy: str, case: Mapping[str, str]) -> str:
+    return " ".join((strategy, *(case[axis] for axis in sorted(case))))
+
+
+def margin_of_two(one: Row, other: Row) -> float:
+    """Return the margin of two peaks: 5 %, or the resolution."""
+    return margin_of(max(known(one.peak).value, known(other.peak).value), RESOLUTION)
+
+
+def of_trials(verdicts: str | None, samples: int, holds: Sequence[str], partly: Sequence[str] = ()) -> Shown:
+    """Return how surely memory goes on in one of some ways: holds, or in part, or else it fails.
+
+    ``verdicts`` are those of a row: ``flat``, or ``flat in 2; undecided in 1``. A trial's verdict is right with a
+    confidence of 99 %, and trials are independent; those that decide nothing do not count, and where the others
+    contradict each other nothing is shown.
+    """
+    counts: Counter[Verdict] = Counter()
+    for each in (verdicts or "undecided").split("; "):
+        name, _, count = each.rpartition(" in ") if each[-1:].isdecimal() else (each, "", str(samples))
+        if name != "undecided":
+            way: Verdict = "holds" if name in holds else "holds in part" if name in partly else "does not hold"
+            counts[way] += int(count)
+    if set(counts) == {"holds", "holds in part"}:
+        counts = Counter({"holds in part": counts.total()})
+    if len(counts) != 1:
+        return Shown()
+    ((way, count_),) = counts.items()
+    p = (1 - GROWTH_CONFIDENCE) ** count_
+    return {"holds": Shown(holds=p), "holds in part": Shown(partly=p)}.get(way, Shown(fails=p))
+
+
+def settle(claims: Sequence[Sequence[Part]]) -> list[tuple[Verdict, str]]:
+    """Return each claim's verdict, corrected by Holm for their number, and for the undecided what would decide."""
+    surest = [min(_whole(parts), _mixed(parts)) for parts in claims]
+    rejected = holm(surest, ALPHA)
+    order = sorted(range(len(claims)), key=surest.__getitem__)
+    levels = {index: ALPHA / (len(claims) - rank) for rank, index in enumerate(order)}
+    return [
+        (_verdict(parts, levels[index]), "")
+        if rejected[index]
+        else ("undecided here", _would_decide(parts, ALPHA / len(claims)))
+        for index, parts in enumerate(claims)
+    ]
+
+
+def _verdict(parts: Sequence[Part], level: float) -> Verdict:
+    if _whole(parts) <= level:
+        return all_of(*(part.shown.at(level) for part in parts))
+    return "holds in part"
+
+
+def _whole(parts: Sequence[Part]) -> float:
+    """Return how surely every part is decided."""
+    return max((part.shown.surest for part in parts), default=1.0)
+
+
+def _mixed(parts: Sequence[Part]) -> float:
+    """Return how surely some part holds and another one fails, whatever the others do: then the claim holds in part.
+
+    They are picked from all parts, so it is corrected for their number.
+    """
+    if len(parts) < 2:
+        return 1.0
+    return min(1.0, len(parts) * max(min(part.shown.holds for part in parts), min(part.shown.fails for part in parts)))
+
+
+def _would_decide(parts: Sequence[Part], level: float) -> str:
+    if any(part.difference and math.isinf(part.difference.error) for part in parts):
+        return "a single round decides nothing"
+    needed = [part.rounds(level) for part in parts]
+    rounds = [each for each in needed if each is not None]
+    if len(rounds) < len(needed) or not any(rounds):
+        return ""
+    return f"{max(rounds)} rounds would decide"
+
+
+def all_of(*verdicts: Verdict) -> Verdict:
+    """Join the verdicts on a claim's parts."""
+    if "undecided here" in verdicts or not verdicts:
+        return "undecided here"
+    if len(set(verdicts)) == 1:
+        return verdicts[0]
+    return "holds in part"
