@@ -1,4 +1,4 @@
-"""The command line: ``python -m loaders list | trial | compare | advise | check | selftest | evidence | report | ..``."""
+"""The command line: ``python -m loaders list | trial | compare | advise | check | selftest | evidence | report``."""
 
 from __future__ import annotations
 
