@@ -1,4 +1,4 @@
-"""The command line: ``python -m loaders list | trial | compare | check | selftest | evidence | report | readme``."""
+"""The command line: ``python -m loaders list | trial | compare | advise | check | selftest | evidence | report``."""
 
 from __future__ import annotations
 
@@ -278,6 +278,49 @@ def compare(
     if as_json:
         _print_json(found[0] if len(questions) == 1 else found)
     sys.exit(1 if bad else 0)
+
+
+@main.command()
+@click.argument("folder", required=False)
+@click.option("--question", default="batching", show_default=True, help="What to choose.")
+@click.option("--memory", type=_bytes, default="1GiB", show_default=True, help="For loading, beside your program.")
+@click.option("--step", default="50ms", show_default=True, metavar="50ms|none", help="Time of a training step.")
+@click.option("--batch", type=click.IntRange(1, 10**6), default=32, show_default=True, help="Samples in a step.")
+@click.option("--samples", type=click.IntRange(1, 10**12), default=10_000, show_default=True, help="In your data.")
+@click.option("--epochs", type=click.IntRange(1, 10**6), default=20, show_default=True)
+@click.option("--case", "given", multiple=True, metavar="AXIS=VALUE", help="A value of one of the question's axes.")
+@_json
+def advise(
+    folder: str | None,
+    question: str,
+    memory: int,
+    step: str,
+    batch: int,
+    samples: int,
+    epochs: int,
+    given: Sequence[str],
+    *,
+    as_json: bool,
+) -> None:
+    """Say which strategy to take, from the results that are there: this machine's first, else the published ones.
+
+    Exit code 0 too where nothing can be recommended: the answer says what to measure.
+    """
+    from loaders._advise import command
+    from loaders._advise.choose import Settings
+    from loaders._trial import log, machine
+
+    if folder is not None:
+        raise InputError(f"{folder}: advice on a folder of yours is not there yet; leave it out")
+    settings = Settings(memory, command.seconds(step), batch, samples, epochs)
+    values = _values(_registry.find_question(question), given)
+    command.asked(question, values)
+    records = log.read_all(log.results_root(), _say)
+    answer = command.advise(records, question, values, settings, machine.machine_name())
+    if as_json:
+        _print_json(answer)
+    else:
+        command.show(answer)
 
 
 @main.command()

@@ -102,10 +102,17 @@ def fatter(judged: Judged | None) -> str:
 
 
 def to_fastest(row: Row) -> str:
-    """Put a strategy's ratio to the fastest into words; those that cannot be told from it are the best."""
+    """Put a strategy's ratio to the fastest into words: ``among the best (0.93 to 1.13): 8 rounds would decide``.
+
+    Of the best no ratio says *slower*: the set allows for having picked the fastest, a single interval does not.
+    """
     if row.best is None:
         return ABSENT if row.time is None else "the fastest"
-    return f"{times(row.best)}{', among the best' if row.in_best else ''}"
+    ratio = row.best.ratio
+    if not row.in_best or ratio.low is None or ratio.high is None:
+        return times(row.best)
+    needed = f": {row.best.rounds} rounds would decide" if row.best.rounds else ""
+    return f"among the best ({_between(ratio.low, ratio.high)}){needed}"
 
 
 UNCORRECTED = (

@@ -33,3 +33,16 @@ def test_a_comparison_on_a_busy_machine_says_so(capsys: pytest.CaptureFixture[st
     busy = Metrics(epoch_time=1.0, disturbance=Disturbance(others=0.5))
     _terminal.show_comparison(comparison([record("numpy_to_numpy", 0, metrics=busy)]))
     assert "The machine was not quiet: in 1 of 1 trials" in capsys.readouterr().out
+
+
+def test_two_times_and_what_is_needed_stand_in_columns_where_they_are_known(capsys: pytest.CaptureFixture[str]) -> None:
+    metrics = Metrics(epoch_time=0.9, steady_time=0.5, start_time=0.1, needed_memory=20 * 2**20)
+    _terminal.show_comparison(comparison([record("numpy_to_numpy", 0, metrics=metrics)]))
+    shown = capsys.readouterr().out
+    assert all(each in shown for each in ("start", "20 epochs", "10.4 s", "needed", "20.0 MiB"))
+    assert "not corrected for their number" in shown.replace("\n", " ")
+    assert "is not recorded for any trial" in shown
+    _terminal.show_comparison(comparison([record("numpy_to_numpy", 0, time=1.0, schema=1)]))
+    shown = capsys.readouterr().out
+    assert "20 epochs" not in shown
+    assert "nothing is concluded from them any more" in shown

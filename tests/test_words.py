@@ -109,7 +109,10 @@ def test_the_fastest_and_those_that_cannot_be_told_from_it_are_marked() -> None:
     row = Row("selection", "x", "", "identical", None, {}, False, "ok", 5, 5, time=_estimate(1.0, 0.9, 1.1))
     assert to_fastest(row) == "the fastest"
     beside = msgspec.structs.replace(row, best=_judged(1.1, 0.9, 1.3, rounds=9), in_best=True)
-    assert to_fastest(beside) == "undecided (0.90 to 1.30): 9 rounds would decide, among the best"
+    assert to_fastest(beside) == "among the best (0.90 to 1.30): 9 rounds would decide"
+    shown = msgspec.structs.replace(row, best=_judged(1.1, 1.01, 1.2, "more"), in_best=True)
+    assert to_fastest(shown) == "among the best (1.01 to 1.20)", "its interval is not corrected, the set is"
+    assert to_fastest(msgspec.structs.replace(shown, in_best=False)) == "1.10× slower (1.01 to 1.20)"
     assert to_fastest(msgspec.structs.replace(row, time=None)) == "–"
 
 

@@ -37,7 +37,7 @@ SMALLEST_MEMORY = 0.1
 """In MiB: the left end of a logarithmic axis of memory; smaller figures are drawn there."""
 
 TIME_METRICS = {
-    "epoch_time": "time of the first epoch",
+    "epoch_time": "time of an epoch, start included",
     "steady_time": "time of an epoch once it runs",
     "sample_time": "time of a sample",
 }

@@ -104,12 +104,12 @@ def of_time(rows: Sequence[Row]) -> str:
     if len(first) == 1:
         return f"{_listed(names)} is fastest{those}"
     if len(first) <= NAMED:
-        return f"{_listed(names)} are fastest{those}: these cannot be told apart, all others are slower"
+        return f"{_listed(names)} are fastest{those}: these cannot be told apart, every other loader is slower"
     if len(first) >= len(loaders_of(timed)):
         return f"No strategy can be shown to be fastest{those}: {_listed(names[:1])} has the least time"
     return (
         f"{len(first)} of {len(loaders_of(timed))} strategies may be fastest{those} and cannot be told apart: "
-        f"{_listed(names)}; all others are slower"
+        f"{_listed(names)}; every other loader is slower"
     )
 
 
@@ -125,7 +125,8 @@ def _against(rows: Sequence[Row]) -> _Said:
         return _Said(f"No difference in time between {name} and {baseline}: {times(top.ratio)}")
     if top.ratio.verdict == "undecided":
         return _Said(f"{name} against {baseline}: {times(top.ratio)}")
-    return _Said(f"{name} is {times(top.ratio)} than {baseline}", top.p_values.get("ratio", 1.0), undecided)
+    subject = "It" if len(leaders(rows)) == 1 else name  # the sentence before has named it
+    return _Said(f"{subject} is {times(top.ratio)} than {baseline}", top.p_values.get("ratio", 1.0), undecided)
 
 
 def of_total(rows: Sequence[Row]) -> str:
@@ -140,12 +141,12 @@ def of_total(rows: Sequence[Row]) -> str:
     names = [name_of(row, rows) for row in first]
     baseline = next((row for row in known if row.is_baseline and row not in first), None)
     beside = f", {baseline.strategy} {estimated(baseline.total, duration)}" if baseline else ""
-    which = "is fastest" if len(first) == 1 else "are fastest and cannot be told apart"
+    takes = estimated(top.total, duration)
+    which = f"is fastest: {takes}"
+    if len(first) > 1:
+        which = f"are fastest and cannot be told apart: {names[0]} takes {takes}"
     included = ", conversion included," if any(row.converts for row in known) else ""
-    return (
-        f"Over {EPOCHS} epochs{included} {_listed(names)} {which}: {names[0]} takes "
-        f"{estimated(top.total, duration)}{beside}"
-    )
+    return f"Over {EPOCHS} epochs{included} {_listed(names)} {which}{beside}"
 
 
 def _differs_at_first(row: Row) -> bool:

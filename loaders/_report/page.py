@@ -17,7 +17,7 @@ from loaders._calibration import Calibration
 from loaders._check import selftest
 from loaders._judge import MEMORY_SHARE, MOST_ROUNDS, TIME_MARGIN
 from loaders._law import Law
-from loaders._report import charts, claims, findings, instruments
+from loaders._report import charts, chooser, claims, findings, instruments
 from loaders._report.asv_files import AsvResult
 from loaders._report.sets import ResultSet
 from loaders._rows import EPOCHS, RESOLUTION, Comparison, Row
@@ -71,16 +71,21 @@ def render(
         script=Markup(script),  # noqa: S704 - our own
         style=Markup(style),  # noqa: S704 - our own
         hashes={"script": _hash(script), "style": _hash(style)},
-        constants={
-            "resolution": RESOLUTION,
-            "margin": TIME_MARGIN,
-            "share": MEMORY_SHARE,
-            "most_rounds": MOST_ROUNDS,
-            "epochs": EPOCHS,
-            "students": {str(confidence): _students(confidence) for confidence in (0.95, 0.90)},
-            "quantiles": [quantile(count) for count in range(2, ROUNDS + 1)],
-        },
+        constants=constants(),
     )
+
+
+def constants() -> dict[str, object]:
+    """Return the numbers that the page's script shares with Python."""
+    return {
+        "resolution": RESOLUTION,
+        "margin": TIME_MARGIN,
+        "share": MEMORY_SHARE,
+        "most_rounds": MOST_ROUNDS,
+        "epochs": EPOCHS,
+        "students": {str(confidence): _students(confidence) for confidence in (0.95, 0.90)},
+        "quantiles": [quantile(count) for count in range(2, ROUNDS + 1)],
+    }
 
 
 def _environment() -> jinja2.Environment:
@@ -115,15 +120,14 @@ def _environment() -> jinja2.Environment:
         ceiling_finding=findings.of_ceiling,
         laws_finding=findings.of_laws,
         cached=lambda rows: _words.cached(row.page_cache for row in rows),
-        bounds=lambda each: each and (each.value, each.low, each.high),
         tiers=_tiers,
         resolutions=_resolutions,
         warnings_first=lambda each: sorted(each, key=lambda one: not findings.of_worst(one.cases[0][1])),
-        rate_of=_rate,
         each_duration=lambda values: _each(values, _words.duration),
         each_amount=lambda values: _each(values, _words.amount),
         prose=_prose,
         line=_line,
+        embedded=chooser.embedded,
     )
     environment.globals.update(
         time_chart=charts.time_chart,
@@ -154,6 +158,9 @@ def _environment() -> jinja2.Environment:
         most=_words.most,
         waiting=_words.waiting,
         ordered=_words.ordered,
+        chooser_options=chooser.options,
+        chooser_values=chooser.VALUES,
+        chooser_kinds={letter: kind for kind, letter in chooser.LETTERS.items()},
     )
     return environment
 
@@ -199,14 +206,6 @@ def _resolutions(comparison: Comparison, calibration: Calibration | None) -> dic
         curves = {name: calibration and calibration.resolution(metric, count) for name, metric in metrics.items()}
         found[count] = {name: curve.points for name, curve in curves.items() if curve}
     return found
-
-
-def _rate(row: Row) -> tuple[float, float | None, float | None] | None:
-    """Return the samples a second that a training run waits for: of an epoch once it runs, where that is known."""
-    if row.steady is None or not row.delivered:
-        return (row.throughput.value, row.throughput.low, row.throughput.high) if row.throughput else None
-    slowest, fastest = row.steady.high, row.steady.low
-    return row.delivered / row.steady.value, slowest and row.delivered / slowest, fastest and row.delivered / fastest
 
 
 def _laws_of(comparison: Comparison, case: Mapping[str, str]) -> dict[str, Law]:

@@ -13,6 +13,7 @@ from loaders import _calibration, _registry
 from loaders._calibration import Calibration
 from loaders._check import selftest
 from loaders._check.selftest import Selftest
+from loaders._report.chooser import Choice, choices
 from loaders._rows import Comparison, comparison
 from loaders._trial import Record, log
 from loaders._trial.record import SCHEMA, Environment
@@ -48,6 +49,8 @@ class ResultSet(msgspec.Struct, frozen=True):
         The newest of its machine, whatever the data.
     selftest
         The newest of its machine: how often the performance check is wrong.
+    choices
+        What a reader can choose from, by question and case; empty for replaced runs.
     """
 
     origin: Origin
@@ -56,6 +59,7 @@ class ResultSet(msgspec.Struct, frozen=True):
     comparisons: list[Comparison]
     calibration: Calibration | None = None
     selftest: Selftest | None = None
+    choices: list[Choice] = []
 
     @property
     def data(self) -> str:
@@ -141,13 +145,6 @@ def collect(root: Path, say: Callable[[str], None] = lambda _: None) -> list[Res
         _set(origin, commit, place, calibrations[_machine(origin)]) for (origin, commit), place in replaced.items()
     ]
     ordered = [*_newest_first(newest), *_newest_first(others)]
-    older = sum(len(records) for records in runs if records[0].schema != SCHEMA)
-    if older:
-        say(
-            f"{older} trials are an older instrument's (schema {SCHEMA - 1} or before): they are shown in sets of "
-            f"their own, and nothing is concluded from them; `python -m loaders compare` (or `make bench`) measures "
-            f"anew"
-        )
     return sorted(ordered, key=lambda each: each.is_older)
 
 
@@ -234,6 +231,9 @@ def _set(origin: Origin, commit: str, runs: dict[str, list[Record]], calibration
             if name in runs
         ],
         calibration,
+        choices=[]
+        if commit or origin.schema != SCHEMA
+        else [each for name in questions if name in runs for each in choices(runs[name])],
     )
 
 

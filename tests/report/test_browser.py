@@ -16,8 +16,8 @@ from playwright.sync_api import Browser, Dialog, Page, sync_playwright
 from loaders import _registry, _words
 from loaders._calibration import Calibration
 from loaders._report import sets
-from loaders._rows import Comparison, Row, _marked
-from loaders._stats import Estimate, paired_ratio
+from loaders._rows import Comparison, comparison, total
+from loaders._stats import estimate
 from loaders._trial.record import Metrics, Record
 from tests.report.runs import run_of, write_log
 from tests.report.test_publish import make_project, publish
@@ -54,7 +54,8 @@ def _batching() -> list[Record]:
                 wobble = 1 + rough * ((index * 7 + len(name)) % 3 - 1)
                 time = seconds * count / 160 * wobble
                 metrics = Metrics(
-                    epoch_time=time,
+                    epoch_time=time + 0.1,
+                    steady_time=time,
                     first_batch_time=0.1 * wobble,
                     throughput=count / time,
                     samples=count,
@@ -235,152 +236,53 @@ def test_a_filter_leaves_the_rows_that_have_its_words(page: Page) -> None:
     assert section.locator("tr[data-strategy]:visible").count() == 21
 
 
-def _ratios(rows: list[Row], baseline: str, calibration: Calibration | None) -> dict[str, tuple[str, str]]:
-    base = next(row for row in rows if row.strategy == baseline)
-    words = {}
-    for row in rows:
-        if row is base:
-            words[row.strategy] = ("baseline", "baseline")
-            continue
-        made = msgspec.structs.replace(
-            row, ratio=paired_ratio(row.times, base.times), peak_ratio=paired_ratio(row.peaks, base.peaks)
-        )
-        marked = _marked(made, [msgspec.structs.replace(base, is_baseline=True)], "epoch_time", calibration)
-        words[row.strategy] = (_words.times(marked.ratio), _words.times(marked.peak_ratio, "leaner", "fatter"))
-    return words
+def _ratios(
+    records: list[Record], baseline: str, calibration: Calibration | None, monkeypatch: pytest.MonkeyPatch
+) -> list[dict[str, tuple[str, str]]]:
+    """Return, for each case, the words that Python has for ratios to another baseline."""
+    with monkeypatch.context() as patched:
+        patched.setattr(_registry, "baseline", lambda name: _registry.find_variant(name, baseline))
+        cases = comparison(records, calibration).cases
+    return [
+        {
+            row.strategy: ("baseline", "baseline")
+            if row.strategy == baseline
+            else (_words.times(row.ratio), _words.fatter(row.peak_ratio))
+            for row in rows
+        }
+        for _, rows in cases
+    ]
 
 
 @pytest.mark.parametrize("baseline", ["load_all", "opencv_pool", "path_generator"])
 def test_ratios_to_another_baseline_are_what_python_computes(
-    page: Page, batching: Comparison, calibration: Calibration | None, baseline: str
+    page: Page, calibration: Calibration | None, baseline: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     section = _section(page, "batching")
     if baseline == "path_generator":  # there and back
         section.get_by_label("Ratios to").select_option("load_all")
     section.get_by_label("Ratios to").select_option(baseline)
-    said = str([_ratios(rows, baseline, calibration) for _, rows in batching.cases])
-    assert ("below resolution" in said) == (baseline == "opencv_pool"), "its pool differs by a little"
-    for (_, rows), table in zip(batching.cases, section.locator("table.ranking").all(), strict=True):
-        expected = _ratios(rows, baseline, calibration)
+    cases = _ratios(_batching(), baseline, calibration, monkeypatch)
+    assert ("below resolution" in str(cases)) == (baseline == "opencv_pool"), "its pool differs by a little"
+    assert "rounds would decide" in str(cases)
+    for expected, table in zip(cases, section.locator("table.ranking").all(), strict=True):
         for line in table.locator("tbody tr").all():
             cells = [line.locator(each).inner_text().replace("\n", " (") for each in (".ratio", ".peak-ratio")]
             assert tuple(cells) == expected[line.get_attribute("data-strategy") or ""]
 
 
-def _span(figure: Estimate, unit: Any) -> str:
-    low, high = (unit(figure.value if each is None else each) for each in (figure.low, figure.high))
-    return low if low == high else f"{unit(figure.value)} ({low} to {high})"
-
-
-def _part(part: float) -> str:
-    return f"{part:.0%}".replace("%", " %")
-
-
-def _ends(figure: Estimate) -> tuple[float, float, float]:
-    assert figure.low is not None
-    assert figure.high is not None
-    return figure.value, figure.low, figure.high
-
-
-def _apply(figure: Estimate, function: Any) -> Estimate:
-    value, low, high = map(function, _ends(figure))
-    return Estimate(value, min(low, high), max(low, high), figure.count)
-
-
-def _chosen(
-    found: Comparison, rows: list[Row], have: float, step: float, batch: int, samples: int, matters: str
-) -> tuple[dict[str, list[str]], str | None]:
-    """Choose as the page should, from the rows that Python has: what each strategy's line says, and the winner."""
-    slopes = {each.strategy: each.per_sample for each in found.scaling}
-    lines: dict[str, list[str]] = {}
-    fitting: list[tuple[str, Estimate, Estimate]] = []
+@pytest.mark.parametrize("epochs", [1, 20, 300])
+def test_a_total_over_the_readers_epochs_is_what_python_computes(page: Page, batching: Comparison, epochs: int) -> None:
+    section = _section(page, "batching")
+    section.get_by_label("Epochs of a total").fill("0")
+    section.get_by_label("Epochs of a total").fill(str(epochs))
+    _, rows = batching.cases[0]
+    table = section.locator("table.ranking").first
     for row in rows:
-        assert row.throughput
-        assert row.peak
-        assert row.first_batch
-        load = _apply(row.throughput, lambda rate: batch / rate)
-        more = max(0, samples - (row.delivered or 0))
-        each = slopes[row.strategy]
-        ends = zip(_ends(row.peak), _ends(each), strict=True)
-        value, low, high = (max(0.0, at) + more * max(0.0, slope) for at, slope in ends)
-        needs = Estimate(value, low, high, 3)
-        fits = "yes" if high <= have else "perhaps" if low <= have else "no"
-        turns = _apply(load, lambda seconds: seconds / (step + seconds))
-        ahead = _apply(load, lambda seconds: max(0.0, seconds - step) / max(seconds, step))
-        remark = ", but it is a ceiling to compare with, not a loader" if row.strategy == "opencv_pool" else ""
-        lines[row.strategy] = [
-            f"{fits}{remark}",
-            _span(needs, _words.amount),
-            _span(load, _words.duration),
-            _span(row.first_batch, _words.duration),
-            _span(turns, _part),
-            _span(ahead, _part),
-        ]
-        if fits == "yes" and not remark:
-            fitting.append((row.strategy, load, needs))
-    if not fitting:
-        return lines, None
-    wishes = {name: (load, needs) if matters == "time" else (needs, load) for name, load, needs in fitting}
-    best, least, most = _ends(min((first for first, _ in wishes.values()), key=lambda each: each.value))
-    alike = [
-        name
-        for name, (first, _) in wishes.items()
-        if _ends(first)[1] <= most and least <= _ends(first)[2] and first.value <= 1.25 * best
-    ]
-    return lines, min(alike, key=lambda name: wishes[name][1].value)
-
-
-@pytest.mark.parametrize(
-    ("have", "step", "batch", "samples", "matters"),
-    [
-        (1, 50, 32, 10_000, "time"),
-        (1, 50, 32, 10_000, "memory"),
-        (64, 1, 256, 1000, "time"),
-        (0.35, 400, 32, 640, "time"),
-        (0.0001, 10, 32, 10_000, "time"),
-        (0.06, 0, 1, 1, "memory"),
-    ],
-)
-def test_the_chooser_reckons_as_python_does(
-    page: Page, batching: Comparison, have: float, step: float, batch: int, samples: int, matters: str
-) -> None:
-    chooser = page.locator(".chooser:visible")
-    case, rows = batching.cases[0]
-    chooser.get_by_label("What to choose").select_option(f"batching: {_words.case_in_words(case)}")
-    chooser.get_by_label("Memory for loading").fill(str(have))
-    chooser.get_by_label("Time of a training step").fill(str(step))
-    chooser.get_by_label("Samples in a step").fill(str(batch))
-    chooser.get_by_label("Samples in your data").fill(str(samples))
-    chooser.get_by_label("little memory" if matters == "memory" else "no waiting").check()
-    lines, winner = _chosen(batching, rows, have * 2**30, step / 1e3, batch, samples, matters)
-    shown = {}
-    for line in chooser.locator("table.fitting tbody tr").all():
-        name, *cells = line.locator("th, td").all_inner_texts()
-        shown[name.partition(" (")[0]] = cells
-    assert shown == lines
-    advice = chooser.locator(".advice").inner_text()
-    if winner is None:
-        assert advice.startswith("None of 7 strategies surely fits")
-        assert chooser.locator(".snippet").is_hidden()
-    else:
-        chooser.locator(".snippet summary").click()
-        assert f"Take {winner}:" in advice
-        assert f"def {winner}(" in chooser.locator(".snippet pre").inner_text()
-
-
-def test_what_grows_with_the_data_is_not_said_to_fit_where_nobody_measured_how(page: Page) -> None:
-    page.get_by_label("Machine").select_option("two")
-    page.locator("#pick select[name=tensorflow]").select_option("2.20")
-    chooser = page.locator(".chooser:visible")
-    assert chooser.get_by_label("Samples in your data").is_disabled()
-    assert "Memory is as measured with 100 samples" in chooser.locator(".advice").inner_text()
-
-
-def test_the_chooser_asks_for_numbers_that_make_sense(page: Page) -> None:
-    chooser = page.locator(".chooser:visible")
-    chooser.get_by_label("Memory for loading").fill("-1")
-    assert chooser.locator(".advice").inner_text().startswith("Give memory and time as numbers from 0 on")
-    assert chooser.locator("table.fitting tbody tr").count() == 0
+        expected = estimate([total(each, epochs) for each in row.parts.values()], "ratio")
+        cell = table.locator(f"tr[data-strategy={row.strategy}] .total")
+        assert cell.inner_text().replace("\n", " (") == _words.estimated(expected, _words.duration)
+    assert f"time of {epochs} epoch" in table.locator("thead").inner_text()
 
 
 def test_the_winner_can_be_copied(page: Page) -> None:
@@ -392,7 +294,7 @@ def test_the_winner_can_be_copied(page: Page) -> None:
 
 def test_results_of_another_machine_are_picked_and_what_is_not_there_is_said(page: Page) -> None:
     visible = page.locator("section.set:visible h2")
-    assert visible.all_inner_texts() == ["box, tiny, photographs, Python 3.11.7, TensorFlow 2.21"]
+    assert visible.all_inner_texts() == ["box, A CPU, tiny, photographs, Python 3.11.7, TensorFlow 2.21"]
     page.get_by_label("Machine").select_option("two")
     assert visible.count() == 0
     assert "There is no such result. There are: box, tiny" in page.locator("#picked").inner_text()

@@ -95,7 +95,8 @@ def test_names_full_of_markup_show_as_text(tmp_path: Path) -> None:
     write_log(tmp_path, [*run_of("a", rounds=1), *evil], machine=EVIL)
     parsed = Parsed(page.render(sets.collect(tmp_path)))
     scripts = [attributes for tag, attributes in parsed.elements if tag == "script"]
-    assert scripts == [{"type": "application/json", "id": "constants"}, {}]
+    kinds = [{"type": "application/json", **name} for name in ({"class": "choices"}, {"id": "constants"})]
+    assert [each for each in scripts if each not in kinds] == [{}], "what is not data is our own"
     assert not {tag for tag, _ in parsed.elements} & {"img"}
     assert EVIL in parsed.text
     assert f"failed in 1 of 2: {EVIL}" in parsed.text
@@ -242,3 +243,49 @@ def test_how_often_the_check_is_wrong_is_shown_for_its_machine(tmp_path: Path) -
     assert "How often the performance check is wrong" in text
     assert "0 (0%)" in text
     assert "+8 MiB" not in text, "another machine's"
+
+
+def test_what_an_older_instrument_measured_is_shown_and_concludes_nothing(tmp_path: Path) -> None:
+    write_log(tmp_path, [msgspec.structs.replace(each, schema=1) for each in run_of("a")])
+    html = page.render(sets.collect(tmp_path))
+    text = Parsed(html).text
+    assert "An older instrument's figures" in text
+    assert "nothing is concluded from them any more" in text
+    assert "1054 MiB" in text, "it stays to be looked at"
+    assert "What was found" not in text
+    assert "Which one for me?" not in text
+    assert "What write-ups on loading data claim" not in text
+    assert 'data-instrument="older instrument (schema 1)"' in html
+
+
+def test_two_times_and_three_memories_stand_apart(tmp_path: Path) -> None:
+    metrics = Metrics(
+        epoch_time=0.9,
+        steady_time=0.5,
+        start_time=0.123,
+        peak_memory=10 * 2**20,
+        peak_memory_slow=30 * 2**20,
+        needed_memory=20 * 2**20,
+        anonymous_memory=20 * 2**20,
+        file_memory=7 * 2**20,
+    )
+    write_log(tmp_path, [record("numpy_to_numpy", index, metrics=metrics, run="a", planned=1) for index in range(2)])
+    parsed = Parsed(page.render(sets.collect(tmp_path)))
+    headings = ("start", "time of 20 epochs", "with a slow consumer", "needed", "anonymous, file-backed")
+    assert all(each in parsed.text for each in headings)
+    for figure in ("123 ms", "10.4 s", "10.0 MiB", "30.0 MiB", "20.0 MiB", "20.0 MiB, 7.0 MiB"):
+        assert figure in parsed.text
+    assert "the system can take the file-backed pages back" in parsed.text
+    assert "not corrected for their number" in parsed.text
+
+
+def test_what_is_historic_or_a_ceiling_is_marked(tmp_path: Path) -> None:
+    case = {"data": "x16", "augment": "off"}
+    names = ("path_generator", "opencv_pool", "tf1_queue")
+    write_log(
+        tmp_path, [record(each, 0, 1.0, 24, question="batching", case=case, run="a", planned=3) for each in names]
+    )
+    html = page.render(sets.collect(tmp_path))
+    assert "opencv_pool <em>ceiling</em>" in html
+    assert "tf1_queue <em>historic</em>" in html
+    assert "path_generator <em>" not in html

@@ -3,7 +3,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
-import pytest
 
 from loaders._report import sets
 from loaders._trial import log
@@ -161,18 +160,17 @@ def test_processors_are_kept_apart_whatever_the_machine_is_called(tmp_path: Path
     assert sorted(each.origin.cpu for each in sets.collect(tmp_path)) == ["another", "one"]
 
 
-def test_what_an_older_instrument_measured_comes_last_and_answers_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    older = [msgspec.structs.replace(each, schema=1) for each in run_of("older", "2026-05-01T00:00:00+00:00")]
+def test_what_an_older_instrument_measured_comes_last_and_answers_nothing(tmp_path: Path) -> None:
+    write_log(
+        tmp_path, [msgspec.structs.replace(each, schema=1) for each in run_of("older", "2026-05-01T00:00:00+00:00")]
+    )
     write_log(tmp_path, run_of("newer"))
-    every = [*log.read_all(tmp_path), *older]
-    monkeypatch.setattr(log, "read_all", lambda *_: every)
     said: list[str] = []
     first, last = sets.collect(tmp_path, said.append)
     assert (first.origin.schema, last.origin.schema) == (2, 1)
     assert (first.answers, last.answers) == (True, False)
     assert "older instrument (schema 1)" in last.title
+    assert last.choices == []
     (sentence,) = said
-    assert sentence.startswith("4 trials are an older instrument's")
+    assert "older instrument" in sentence
     assert "python -m loaders compare" in sentence

@@ -18,7 +18,6 @@ const amount = (bytes) => {
   const mebibytes = bytes / 2 ** 20;
   return `${mebibytes.toFixed(Math.abs(mebibytes) >= 99.95 ? 0 : 1)} MiB`;
 };
-const share = (part) => `${Math.round(part * 100)} %`;
 // A judged ratio, as loaders/_words.py puts it: the value, and what stands under it.
 const times = (judged, less, more, little) => {
   if (!judged) return [NONE, ""];
@@ -46,7 +45,7 @@ const intervalOf = ({ value, error, degrees }, confidence) => {
   const half = student(degrees, confidence) * error;
   return [Math.exp(value - half), Math.exp(value + half)];
 };
-const verdictOf = (difference, within) => {
+const judgedAs = (difference, within) => {
   const [low, high] = intervalOf(difference, "0.95");
   if (high < 1) return "less";
   if (low > 1) return "more";
@@ -57,7 +56,7 @@ const roundsOf = (difference, within) => {
   const decides = (rounds) => {
     const grown = difference.rounds > 1 ? (rounds - 1) / (difference.rounds - 1) : 1;
     const error = difference.error * Math.sqrt(difference.rounds / rounds);
-    return verdictOf({ value: difference.value, error, degrees: difference.degrees * grown }, within) !== "undecided";
+    return judgedAs({ value: difference.value, error, degrees: difference.degrees * grown }, within) !== "undecided";
   };
   if (!decides(mostRounds)) return null;
   let [low, high] = [difference.rounds, mostRounds];
@@ -78,7 +77,7 @@ const judge = (one, other, spreads, within, floor) => {
   const degrees = Math.min(total ** 2 / (first ** 2 / firstDegrees + second ** 2 / secondDegrees), most);
   const difference = { value, error: Math.sqrt(total / logs.length), degrees, rounds: logs.length };
   const [low, high] = intervalOf(difference, "0.95");
-  const verdict = verdictOf(difference, within);
+  const verdict = judgedAs(difference, within);
   const rounds = verdict === "undecided" ? roundsOf(difference, within) : null;
   const isSmall = verdict !== "no difference" && 1 / within < low && high < within;
   return { verdict, value: Math.exp(value), low, high, isSmall, rounds };
@@ -86,18 +85,18 @@ const judge = (one, other, spreads, within, floor) => {
 // What the instrument cannot tell apart has no direction.
 const unresolved = (judged) =>
   judged && (judged.verdict === "less" || judged.verdict === "more") ? { ...judged, isNear: true } : judged;
-const meanOf = (values) => values.reduce((sum, each) => sum + each, 0) / values.length;
+const average = (values) => values.reduce((sum, each) => sum + each, 0) / values.length;
 
 // The geometric mean with Student's t interval over logarithms, as loaders/_stats.py computes it.
 const geometricMean = (values) => {
   const logs = values.map(Math.log);
-  const mean = meanOf(logs);
+  const mean = average(logs);
   if (logs.length === 1) return [Math.exp(mean), null, null];
   const variance = logs.reduce((sum, each) => sum + (each - mean) ** 2, 0) / (logs.length - 1);
   const half = quantiles[Math.min(logs.length, quantiles.length + 1) - 2] * Math.sqrt(variance / logs.length);
   return [Math.exp(mean), Math.exp(mean - half), Math.exp(mean + half)];
 };
-const estimated = ([value, low, high], words) => {
+const bracketed = ([value, low, high], words) => {
   if (low === null) return [words(value), "single sample)"];
   const said = [value, low, high].map(words);
   const units = new Set(said.map((each) => each.split(" ").at(-1)));
@@ -152,10 +151,10 @@ const heldAgainst = (row, base, limits) => {
   const [times, peaks] = ["times", "peaks"].map((name) => [row, base].map((each) => of(each, name)));
   const spreads = (name) => [row, base].map((each) => of(each, "spread")[name]);
   let time = judge(...times, spreads("time"), margin, 0);
-  const [fast, slow] = times.map((each) => meanOf(Object.values(each)));
+  const [fast, slow] = times.map((each) => average(Object.values(each)));
   if (limits.time && Math.abs(fast - slow) < resolves(limits.time, Math.max(fast, slow))) time = unresolved(time);
   const points = [row, base].some((each) => each.dataset.tree) ? limits.tree : limits.memory;
-  const [own, theirs] = peaks.map((each) => meanOf(Object.values(each)));
+  const [own, theirs] = peaks.map((each) => average(Object.values(each)));
   const limit = Math.max(resolution, points ? resolves(points, Math.max(own, theirs)) : 0);
   const within = Math.max(memoryShare, 1 + limit / Math.max(resolution, own, theirs));
   let memory = judge(...peaks, spreads("memory"), within, resolution);
@@ -188,7 +187,7 @@ const totals = (section, epochs) => {
     const parts = Object.values(JSON.parse(row.dataset.parts));
     if (!cell || !parts.length) continue;
     const total = geometricMean(parts.map(([convert, first, steady]) => convert + first + (epochs - 1) * steady));
-    show(cell, estimated(total, duration), total[0]);
+    show(cell, bracketed(total, duration), total[0]);
   }
   for (const heading of all("th.epochs", section)) {
     const words = heading.querySelector("button") ?? heading;
@@ -214,111 +213,124 @@ for (const section of all("section.comparison")) {
   });
 }
 
-// The chooser. A figure is [value, low, high]; low and high are null for a single sample.
-const ends = ([value, low, high]) => [low ?? value, high ?? value];
-const NEAR = 1.25;
-// No interval tells it apart from the best, and it is no guess: a single wide interval overlaps with anything.
-const isAlike = (one, best) => ends(one)[0] <= ends(best)[1] && ends(best)[0] <= ends(one)[1] && one[0] <= NEAR * best[0];
-const rated = (candidate, { have, step, batch, samples }) => {
-  const [rate, slowest, fastest] = candidate.rate;
-  const load = [batch / rate, fastest === null ? null : batch / fastest, slowest > 0 ? batch / slowest : null];
-  const more = candidate.slope ? Math.max(0, samples - candidate.delivered) : 0;
-  const isKnown = candidate.slope || !candidate.scales || samples <= candidate.delivered;
-  const needs = candidate.memory.map((each, end) =>
-    each === null ? null : Math.max(0, each) + more * Math.max(0, candidate.slope?.[end] ?? candidate.slope?.[0] ?? 0),
-  );
-  const [least, most] = ends(needs);
+// The chooser looks up what loaders/_advise/choose.py decided for every setting that it offers.
+const meanOf = (values) => {
+  if (!values.length) return null;
+  const mean = average(values);
+  if (values.length === 1) return [mean, null, null];
+  const variance = values.reduce((sum, each) => sum + (each - mean) ** 2, 0) / (values.length - 1);
+  const half = quantiles[Math.min(values.length, quantiles.length + 1) - 2] * Math.sqrt(variance / values.length);
+  return [mean, mean - half, mean + half];
+};
+const estimated = (figure, words) => (figure ? bracketed(figure, words).join(" (") : NONE);
+const listed = (names) => (names.length > 4 ? `${names.slice(0, 4).join(", ")} and ${names.length - 4} more` : names.join(", "));
+const BOTTLENECK = { y: true, n: false, "?": null };
+// `asked` holds the place of each setting among its values.
+const decisionOf = ({ values, kinds }, choice, asked) => {
+  const pace = choice.paces[asked.step][asked.batch];
+  const place = ["samples", "epochs", "memory"].reduce((sum, name) => sum * values[name].length + asked[name], pace);
+  const letters = choice.table[choice.answers[place]];
+  const found = choice.strategies.map((each, index) => ({
+    ...each,
+    kind: kinds[letters[index].toLowerCase()],
+    isRival: letters[index] !== letters[index].toLowerCase(),
+  }));
   return {
-    ...candidate,
-    load,
-    needs,
-    fits: !isKnown ? "unknown" : most <= have ? "yes" : least <= have ? "perhaps" : "no",
-    turns: load.map((each) => each === null ? null : each / (step + each)),
-    ahead: load.map((each) => each === null ? null : Math.max(0, each - step) / Math.max(each, step)),
+    found,
+    recommended: found.find((each) => each.kind === "recommended")?.name ?? null,
+    rivals: found.filter((each) => each.isRival).map((each) => each.name),
+    bottleneck: BOTTLENECK[letters.at(-1)],
   };
 };
-const choose = (candidates, asked) => {
-  const all = candidates.map((each) => rated(each, asked));
-  const [first, second] = asked.matters === "time" ? ["load", "needs"] : ["needs", "load"];
-  all.sort((one, other) => one[first][0] - other[first][0]);
-  const fitting = all.filter((each) => each.fits === "yes" && each.ok && !each.ceiling && each.tier !== "as typed");
-  // Between what is as good as the best the other wish decides.
-  const alike = fitting.filter((each) => isAlike(each[first], fitting[0][first]));
-  const winner = alike.reduce((best, each) => (best && best[second][0] <= each[second][0] ? best : each), null);
-  return { all, fitting, alike, winner };
+const RANK = ["recommended", "as good", "slower", "undecided", "does not fit", "memory unknown"];
+const waitOf = ({ load, wait }, step, batch) =>
+  meanOf(load.map((each, index) => (step ? Math.max(each * batch - step, wait[index] * batch) : each * batch)));
+const verdictOf = (one, isDecided) =>
+  ({
+    recommended: isDecided ? "recommended" : "recommended, undecided",
+    "as good": "as good: at most 10 % slower than the fastest",
+    slower: one.isRival ? "undecided: it may be the fastest" : "slower",
+    undecided: "undecided: it may be the fastest",
+    "memory unknown": `memory unknown: ${one.why}`,
+    historic: "historic: kept because readers have that code",
+    ceiling: "ceiling: shows what the machine can do, no loader to choose",
+    "other output": `other output: ${one.tier}`,
+    failed: one.problem.startsWith("failed") ? one.problem : `failed: ${one.problem}`,
+    "not measured": one.problem || "not measured",
+  })[one.kind] ?? one.kind;
+const reasonsOf = ({ found, recommended, rivals, bottleneck }, { memory, step, batch, samples, place }) => {
+  const fitting = found.filter((each) => RANK.indexOf(each.kind) >= 0 && RANK.indexOf(each.kind) < 4);
+  const lacking = found.filter((each) => each.kind === "not measured").map((each) => each.name);
+  const unknown = found.filter((each) => each.kind === "memory unknown").map((each) => each.name);
+  const needs = (one) => one.memory[place][2];
+  if (!recommended) {
+    const known = found.filter((each) => each.kind === "does not fit").sort((one, other) => needs(one) - needs(other));
+    const least = known.length ? ` ${amount(needs(known[0]))} would do, for ${known[0].name}.` : "";
+    const rest = unknown.length ? ` The memory of ${listed(unknown)} is unknown: measure with more samples.` : "";
+    return `Nothing surely fits into ${amount(memory)} with ${samples} samples.${least}${rest}`;
+  }
+  const winner = found.find((each) => each.name === recommended);
+  const wait = estimated(waitOf(winner, step, batch), duration);
+  const first = !step
+    ? `Without a training step all time is loading: a batch of ${batch} takes ${wait}.`
+    : bottleneck === false
+      ? `It is not your loader: with ${recommended} a step of ${duration(step)} waits ${wait}, less than 10 % of it.`
+      : bottleneck
+        ? `Loading is the bottleneck: even with ${recommended} a step of ${duration(step)} waits ${wait}.`
+        : `Whether loading is the bottleneck is undecided: with ${recommended} a step of ${duration(step)} waits ${wait}.`;
+  const close = fitting.filter((each) => each.kind === "recommended" || each.kind === "as good").length;
+  const why = close > 1 ? `the simplest of ${close} that are at most 10 % slower than the fastest` : "the fastest";
+  const doubt = rivals.length ? ` Undecided: ${listed(rivals)} may be faster.` : "";
+  const rest = lacking.length ? ` This is of ${found.length - lacking.length} of ${found.length} strategies; not measured: ${listed(lacking)}.` : "";
+  return (
+    `${first} Take ${recommended}: ${why} of ${fitting.length} that surely fit, and ` +
+    `${amount(needs(winner))} at most for ${samples} samples.${doubt}${rest}`
+  );
 };
-const span = (figure, words) => {
-  const [low, high] = ends(figure).map(words);
-  return low === high ? low : `${words(figure[0])} (${low} to ${high})`;
-};
-const remarks = (one) => [
-  ...(one.fits === "unknown" ? ["its memory was measured with one amount of data"] : []),
-  ...(one.ok ? [] : ["but a trial failed"]),
-  ...(one.ceiling ? ["but it is a ceiling to compare with, not a loader"] : []),
-];
 const advise = (section) => {
+  const data = JSON.parse(section.querySelector(".choices").textContent);
   const form = section.querySelector("form");
-  const advice = section.querySelector(".advice");
   const snippet = section.querySelector(".snippet");
   const table = section.querySelector("table.fitting tbody");
-  const { group, have, step, batch, samples, matters } = form.elements;
-  snippet.hidden = true;
+  const names = Object.keys(data.values);
+  const place = Object.fromEntries(names.map((name) => [name, Number(form.elements[name].value)]));
+  const asked = Object.fromEntries(names.map((name) => [name, data.values[name][place[name]]]));
+  const choice = data.choices[form.elements.choice.value];
+  const decision = decisionOf(data, choice, place);
+  section.querySelector(".source").textContent = choice.from;
+  section.querySelector(".advice").textContent = reasonsOf(decision, { ...asked, place: place.samples });
+  const rank = (kind) => (RANK.includes(kind) ? RANK.indexOf(kind) : RANK.length);
+  const lines = decision.found
+    .map((each) => ({ ...each, waits: waitOf(each, asked.step, asked.batch) }))
+    .sort((one, other) => rank(one.kind) - rank(other.kind) || (one.waits?.[0] ?? 0) - (other.waits?.[0] ?? 0));
   table.replaceChildren();
-  if (!form.checkValidity()) {
-    advice.textContent = "Give memory and time as numbers from 0 on, and a batch and a number of samples from 1 on.";
-    return;
-  }
-  const scales = group.selectedOptions[0].dataset.scales !== undefined;
-  samples.disabled = !scales;
-  const rows = all("table.ranking", section.parentElement)
-    .filter((each) => each.dataset.group === group.value)
-    .flatMap((each) => all("tr[data-strategy]", each));
-  const candidates = rows
-    .map((row) => ({ row, name: row.dataset.strategy, tier: row.dataset.tier, scales, ...JSON.parse(row.dataset.chosenBy) }))
-    .filter((each) => each.rate && each.memory);
-  const asked = {
-    have: have.value * 2 ** 30, step: step.value / 1e3, batch: Number(batch.value), samples: Number(samples.value),
-    matters: matters.value,
-  };
-  const { all: each, fitting, alike, winner } = choose(candidates, asked);
-  const measured = [...new Set(candidates.map((one) => one.delivered))].join(" or ");
-  for (const one of each) {
+  for (const one of lines) {
     const line = table.insertRow();
     const name = document.createElement("th");
     name.scope = "row";
-    name.textContent = one.tier === "identical" ? one.name : `${one.name} (${one.tier})`;
+    name.textContent = one.name;
     line.append(name);
-    const cells = [
-      [one.fits, ...remarks(one)].join(", "), span(one.needs, amount), span(one.load, duration),
-      one.first ? span(one.first, duration) : NONE, span(one.turns, share), span(one.ahead, share),
-    ];
-    for (const words of cells) line.insertCell().textContent = words;
-    line.className = one === winner ? "picked" : "";
+    const isShown = rank(one.kind) < RANK.length;
+    for (const words of [
+      verdictOf(one, !decision.rivals.length),
+      isShown ? estimated(one.memory[place.samples], amount) : NONE,
+      isShown ? estimated(one.waits, duration) : NONE,
+    ])
+      line.insertCell().textContent = words;
+    line.className = one.kind === "recommended" ? "picked" : "";
   }
-  const asMeasured = scales ? "" : ` Memory is as measured with ${measured} samples: what keeps its data needs more for more.`;
-  const without = rows.length - candidates.length;
-  const unmeasured = without ? ` ${without} more have no figures.${asMeasured}` : asMeasured;
-  if (!winner) {
-    advice.textContent = `None of ${each.length} strategies surely fits into ${have.value} GiB.${unmeasured}`;
-    return;
-  }
-  const rest = alike.filter((one) => one !== winner).map((one) => one.name);
-  const others = rest.length
-    ? ` No difference in ${asked.matters} from ${rest.join(", ")}; it is best of them in ${asked.matters === "time" ? "memory" : "time"}.`
-    : "";
-  advice.textContent =
-    `${fitting.length} of ${each.length} strategies surely fit. Take ${winner.name}: ${amount(ends(winner.needs)[1])} at the most, ` +
-    `and a step waits ${span(winner.turns, share)} of its time, ${span(winner.ahead, share)} with a prefetch.${others}${unmeasured}`;
-  const code = winner.row.querySelector("details pre code");
+  const { question } = form.elements.choice.selectedOptions[0].dataset;
+  const comparison = section.closest("section.set")?.querySelector(`section.comparison[id$="-${question}"]`);
+  const code = comparison?.querySelector(`tr[data-strategy="${decision.recommended}"] details pre code`);
+  snippet.hidden = !code;
   if (code) {
-    snippet.querySelector("summary").textContent = `The code of ${winner.name}`;
+    snippet.querySelector("summary").textContent = `The code of ${decision.recommended}`;
     snippet.querySelector("pre code").textContent = code.textContent;
-    snippet.hidden = false;
   }
 };
 for (const section of all("section.chooser")) {
   const form = section.querySelector("form");
-  if (!form.elements.group.options.length) continue;
+  if (!form.elements.choice.options.length) continue;
   section.hidden = false;
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("input", () => advise(section));

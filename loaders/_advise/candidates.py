@@ -1,0 +1,176 @@
+"""From trial records and the registry to what can be chosen from: one run of one question, one case."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from loaders import _registry
+from loaders._advise.choose import Amount, Candidate
+from loaders._advise.words import Source
+from loaders._trial.record import SCHEMA, Record
+
+
+def questions() -> list[str]:
+    """Return the names of the questions from which a loader can be chosen."""
+    return [name for name, question in _registry.questions().items() if question.size_axis]
+
+
+def cases(question: _registry.Question) -> list[dict[str, str]]:
+    """Return its cases without the axis of amounts, the default first."""
+    found: list[dict[str, str]] = []
+    for case in question.cases:
+        rest = without_size(case, question)
+        if rest not in found:
+            found.append(rest)
+    return found
+
+
+def without_size(case: Mapping[str, str], question: _registry.Question) -> dict[str, str]:
+    """Return a case without the axis of amounts."""
+    return {axis: value for axis, value in case.items() if axis != question.size_axis}
+
+
+def runs(records: Iterable[Record], question: str) -> list[list[Record]]:
+    """Return the runs of a question that an answer may rest on, the newest first: present schema, one whole round.
+
+    What two commits or two processors measured is never joined, though they continued one run.
+    """
+    found: defaultdict[tuple[str, ...], list[Record]] = defaultdict(list)
+    for each in records:
+        if each.question == question and each.schema == SCHEMA and each.run and each.environment.packages:
+            of = each.environment
+            found[of.machine, of.cpu, of.commit, each.run, each.size, each.data].append(each)
+    whole = [each for each in found.values() if _has_whole_round(each)]
+    return sorted(whole, key=lambda each: max(record.started for record in each), reverse=True)
+
+
+def _has_whole_round(run: Sequence[Record]) -> bool:
+    counts: defaultdict[int, int] = defaultdict(int)
+    for record in run:
+        counts[record.round] += 1
+    return max(counts.values()) >= max(1, run[0].planned)
+
+
+def pick(records: Sequence[Record], question: str, case: Mapping[str, str], own: str) -> list[Record]:
+    """Return the records of the run that answers best: of the reader's own machine first, then the newest.
+
+    A run with all amounts of the case comes before one that has fewer, as without them no law of memory is known.
+    """
+    asked = _registry.find_question(question)
+    wanted = sum(without_size(each, asked) == case for each in asked.cases)
+    usable = [(len(_sizes(run, asked, case)), run) for run in runs(records, question)]
+    return next(
+        (
+            run
+            for enough in (wanted, 1)
+            for is_own in (True, False)
+            for sizes, run in usable
+            if sizes >= enough and (run[0].environment.machine == own) == is_own
+        ),
+        [],
+    )
+
+
+def _sizes(run: Sequence[Record], question: _registry.Question, case: Mapping[str, str]) -> set[str]:
+    within = [each for each in run if without_size(each.case, question) == case and each.status == "ok"]
+    return {each.case.get(question.size_axis, "") for each in within}
+
+
+def candidates(run: Sequence[Record], question: str, case: Mapping[str, str]) -> list[Candidate]:
+    """Return what can be chosen from: every strategy of the question that runs in the case, measured or not."""
+    asked = _registry.find_question(question)
+    within: defaultdict[str, list[Record]] = defaultdict(list)
+    for each in run:
+        if without_size(each.case, asked) == case:
+            within[each.strategy].append(each)
+    known = _registry.variants(question)
+    sizes = [each for each in asked.cases if without_size(each, asked) == case]
+    found = []
+    for name in sorted({*known, *within}):
+        variant, records = known.get(name), within.get(name, [])
+        if variant is None:
+            found.append(Candidate(name, amounts=amounts(records), problem="not measured: this version lacks its code"))
+        elif records or any(variant.runs_in(each) for each in sizes):
+            found.append(
+                Candidate(
+                    name,
+                    variant.tier,
+                    variant.historic,
+                    variant.ceiling,
+                    variant.convert is not None,
+                    variant.settings,
+                    sum(bool(line.strip()) for line in variant.source.splitlines()),
+                    variant.capacity,
+                    amounts(records),
+                    problem(records),
+                )
+            )
+    return found
+
+
+def amounts(records: Sequence[Record]) -> list[Amount]:
+    """Return what one strategy's trials measured in one case, by the amount of data."""
+    by_samples: defaultdict[int, list[Record]] = defaultdict(list)
+    for each in records:
+        if each.status == "ok" and each.metrics.samples:
+            by_samples[each.metrics.samples].append(each)
+    return [
+        Amount(
+            samples,
+            max(1, *(each.metrics.batches or 1 for each in found)),
+            _by_round(found, "needed_memory") or _peaks(found),
+            _by_round(found, "epoch_time"),
+            _by_round(found, "steady_time"),
+            _by_round(found, "wait_time"),
+            _by_round(found, "convert_time"),
+        )
+        for samples, found in sorted(by_samples.items())
+    ]
+
+
+def _by_round(records: Iterable[Record], metric: str) -> dict[int, float]:
+    values = {each.round: getattr(each.metrics, metric) for each in records}
+    return {index: float(value) for index, value in sorted(values.items()) if value is not None}
+
+
+def _peaks(records: Iterable[Record]) -> dict[int, float]:
+    """Return the highest peaks by round: where the system does not tell what of them it can take back, none of it."""
+    names = ("peak_memory", "peak_memory_slow", "peak_memory_tree")
+    found = {each.round: [getattr(each.metrics, name) for name in names] for each in records}
+    known = {index: [value for value in values if value is not None] for index, values in sorted(found.items())}
+    return {index: float(max(values)) for index, values in known.items() if values}
+
+
+def problem(records: Sequence[Record]) -> str:
+    """Say what forbids to take a strategy; empty where nothing does."""
+    bad = [each for each in records if each.status not in ("ok", "skipped")]
+    if bad:
+        said = ": ".join(filter(None, [bad[0].status.replace("_", " "), bad[0].message.partition("\n")[0][:200]]))
+        return f"failed in {len(bad)} of {len(records)} trials: {said}"
+    lost = max((each.metrics.lost or 0 for each in records), default=0)
+    if lost:
+        return f"lost {lost} samples of an epoch"
+    skipped = [each for each in records if each.status == "skipped"]
+    return f"not measured: skipped, {skipped[0].message}" if skipped else ""
+
+
+def source(run: Sequence[Record], case: Mapping[str, str], found: Sequence[Candidate], own: str) -> Source:
+    """Return where the figures come from."""
+    question = _registry.find_question(run[0].question)
+    within = [each for each in run if without_size(each.case, question) == case]
+    environment = run[0].environment
+    return Source(
+        environment.machine,
+        environment.machine == own,
+        environment.cpu,
+        environment.cores,
+        environment.commit[:8],
+        len({each.round for each in within}),
+        min(each.started for each in within),
+        run[0].size,
+        run[0].data,
+        sorted({amount.samples for each in found for amount in each.amounts}),
+        sum(bool(each.amounts) for each in found),
+        len(found),
+    )

@@ -1,0 +1,317 @@
+"""Which strategy to take, for a reader's memory, training step, batch, samples and epochs. Pure.
+
+What counts is the reader's time: each step, what it waits for its batch, what the first epoch takes longer than a later
+one, and a conversion. A strategy that works ahead waits for what a step does not cover, and at least for what a slow
+consumer was seen to wait.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+import msgspec
+
+from loaders._judge import TIME_MARGIN, Fitted, fitted
+from loaders._law import Law, law
+from loaders._stats import Estimate, estimate
+
+Kind = Literal[
+    "recommended",
+    "as good",
+    "slower",
+    "undecided",
+    "does not fit",
+    "memory unknown",
+    "historic",
+    "ceiling",
+    "other output",
+    "failed",
+    "not measured",
+]
+"""``as good``: at most 10 % slower than the fastest that may be taken, by the upper end of its interval."""
+
+CHOICE: tuple[Kind, ...] = ("recommended", "as good", "slower", "undecided")
+"""What a strategy is that may be taken."""
+
+KEEPS_UP = 0.1
+"""A share of a step. A loader that is waited for less is not the bottleneck."""
+
+IDENTICAL = "identical"
+
+
+class Amount(msgspec.Struct, frozen=True):
+    """What was measured with one amount of data, by round: in bytes and seconds, each of an epoch but ``wait``.
+
+    Attributes
+    ----------
+    needed
+        See ``needed_memory`` in ``loaders._trial.record.Metrics``.
+    first, steady
+        ``epoch_time`` and ``steady_time``.
+    wait
+        ``wait_time``: a batch.
+    convert
+        ``convert_time``.
+    """
+
+    samples: int
+    batches: int
+    needed: dict[int, float] = {}
+    first: dict[int, float] = {}
+    steady: dict[int, float] = {}
+    wait: dict[int, float] = {}
+    convert: dict[int, float] = {}
+
+
+class Candidate(msgspec.Struct, frozen=True):
+    """A strategy, and what one run has measured of it in one case at several amounts of data, the least first.
+
+    ``lines`` are those of its code; ``settings`` what must be set for the process; ``problem`` says in words what
+    forbids to take it; without ``amounts`` it was not measured.
+    """
+
+    name: str
+    tier: str = IDENTICAL
+    historic: bool = False
+    ceiling: bool = False
+    converts: bool = False
+    settings: str = ""
+    lines: int = 0
+    capacity: int = 0
+    amounts: list[Amount] = []
+    problem: str = ""
+
+    @property
+    def effort(self) -> tuple[bool, bool, int, str]:
+        """How much there is to it: the simplest comes first."""
+        return self.converts, bool(self.settings), self.lines, self.name
+
+    @property
+    def largest(self) -> Amount:
+        """What was measured with most data."""
+        return self.amounts[-1]
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """What a reader has: bytes of memory for loading, seconds of a training step (0: none), and the amount of data."""
+
+    memory: int
+    step: float = 0.0
+    batch: int = 32
+    samples: int = 10_000
+    epochs: int = 20
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """What follows for one set of settings.
+
+    Attributes
+    ----------
+    rivals
+        Those that may be taken, cannot be shown to be slower than the fastest, and are not known to be within 10 % of
+        it: as long as there are such, the recommendation is undecided.
+    bottleneck
+        Whether loading holds a training step up; ``None`` without a step, or where that is undecided.
+    kinds
+        Of every strategy.
+    fastest
+        That may be taken.
+    """
+
+    recommended: str | None
+    bottleneck: bool | None
+    kinds: dict[str, Kind]
+    fastest: str | None = None
+    rivals: list[str] = []
+
+    @property
+    def decided(self) -> bool:
+        """Whether something is recommended, and nothing else can be more than 10 % faster."""
+        return self.recommended is not None and not self.rivals
+
+
+@dataclass(frozen=True)
+class Reckoned:
+    """What settings make of the figures of one case; memory is no part of it.
+
+    Attributes
+    ----------
+    memory
+        Of each strategy: in bytes, at the reader's samples; ``None`` where the law is unknown.
+    totals
+        In seconds by round: all epochs.
+    waits
+        In seconds by round: of a step for its batch.
+    steady
+        Whether every strategy has a steady epoch; else the first one stands for all.
+    """
+
+    candidates: Sequence[Candidate]
+    step: float
+    laws: Mapping[str, Law]
+    memory: Mapping[str, Estimate | None]
+    totals: Mapping[str, Mapping[int, float]]
+    waits: Mapping[str, Mapping[int, float]]
+    steady: bool
+    _decided: dict[frozenset[str], Decision] = field(default_factory=dict)
+
+    @cached_property
+    def fits(self) -> Fitted:
+        """The totals of all strategies that have one."""
+        return fitted(self.totals)
+
+    @cached_property
+    def barred(self) -> dict[str, Kind]:
+        """Of each strategy that nobody may take, however much memory there is: why."""
+        found: dict[str, Kind] = {}
+        for each in self.candidates:
+            bound = self.memory.get(each.name)
+            if each.ceiling:
+                found[each.name] = "ceiling"
+            elif each.historic:
+                found[each.name] = "historic"
+            elif each.tier != IDENTICAL:
+                found[each.name] = "other output"
+            elif each.problem:
+                found[each.name] = "not measured" if each.problem.startswith("not measured") else "failed"
+            elif not self.totals.get(each.name):
+                found[each.name] = "not measured"
+            elif bound is None or bound.high is None:
+                found[each.name] = "memory unknown"
+        return found
+
+    @cached_property
+    def shares(self) -> dict[str, Estimate]:
+        """Of a step that is waited for its batch; empty without a step."""
+        return {
+            name: estimate([each / self.step for each in waits.values()], "linear")
+            for name, waits in self.waits.items()
+            if self.step and waits
+        }
+
+    def decide(self, memory: int) -> Decision:
+        """Choose for so many bytes."""
+        kinds = dict(self.barred)
+        allowed = []
+        for each in self.candidates:
+            if each.name not in kinds:
+                bound = self.memory[each.name]
+                fits = bound is not None and bound.high is not None and bound.high <= memory
+                if fits:
+                    allowed.append(each)
+                else:
+                    kinds[each.name] = "does not fit"
+        if not allowed:
+            return Decision(None, None, kinds)
+        key = frozenset(each.name for each in allowed)
+        if key not in self._decided:
+            self._decided[key] = self._choose(allowed)
+        found = self._decided[key]
+        return msgspec.structs.replace(found, kinds={**kinds, **found.kinds})
+
+    def _choose(self, allowed: Sequence[Candidate]) -> Decision:
+        """Choose among what fits; ``kinds`` are of these alone."""
+        best = self.fits.best([each.name for each in allowed])
+        kinds: dict[str, Kind] = {}
+        for each in allowed:
+            difference = self.fits.difference(each.name, best.fastest)
+            low, high = difference.interval() if difference else (0.0, math.inf)
+            alike = each.name == best.fastest or high <= TIME_MARGIN
+            kinds[each.name] = "as good" if alike else "slower" if low > 1 else "undecided"
+        close = sorted((each for each in allowed if kinds[each.name] == "as good"), key=lambda each: each.effort)
+        keeps_up = [each for each in close if self._keeps_up(each.name)]
+        winner = (keeps_up or close)[0].name
+        kinds[winner] = "recommended"
+        rivals = [name for name in best.names if kinds[name] not in ("as good", "recommended")]
+        return Decision(winner, self._is_bottleneck(winner, best.fastest), kinds, best.fastest, rivals)
+
+    def _keeps_up(self, name: str) -> bool:
+        share = self.shares.get(name)
+        return share is not None and share.high is not None and share.high < KEEPS_UP
+
+    def _is_bottleneck(self, winner: str, fastest: str) -> bool | None:
+        if not self.step:
+            return None
+        if self._keeps_up(winner):
+            return False
+        lows = [share.low for share in map(self.shares.get, (winner, fastest)) if share]
+        return True if lows and all(low is not None and low > KEEPS_UP for low in lows) else None
+
+
+def laws_of(candidates: Sequence[Candidate]) -> dict[str, Law]:
+    """Return the law of memory of every strategy that was measured."""
+    return {
+        each.name: law({amount.samples: amount.needed for amount in each.amounts}, each.capacity)
+        for each in candidates
+        if any(amount.needed for amount in each.amounts)
+    }
+
+
+def reckon(candidates: Sequence[Candidate], settings: Settings, laws: Mapping[str, Law] | None = None) -> Reckoned:
+    """Return what the settings make of the figures, whatever memory there is.
+
+    Where not every strategy has a steady epoch with most data, the first one stands for all epochs of all.
+    """
+    found = laws_of(candidates) if laws is None else laws
+    timed = [each for each in candidates if each.amounts and each.largest.first]
+    most = max((each.largest.samples for each in timed), default=0)
+    whole = [each for each in timed if each.largest.samples == most]
+    steady = all(each.largest.first.keys() == each.largest.steady.keys() for each in whole)
+    totals = {each.name: _total(each, settings, steady=steady) for each in timed}
+    waits = {each.name: _waits(each, settings, steady=steady) for each in timed}
+    memory = {name: each.at(settings.samples) for name, each in found.items()}
+    return Reckoned(candidates, settings.step, found, memory, totals, waits, steady)
+
+
+def _waits(candidate: Candidate, settings: Settings, *, steady: bool) -> dict[int, float]:
+    """Return what a step waits for its batch, in seconds by round."""
+    amount, found = candidate.largest, {}
+    for index, seconds in (amount.steady if steady and amount.steady else amount.first).items():
+        load = seconds / amount.samples * settings.batch
+        if not settings.step:
+            found[index] = load
+            continue
+        slow = amount.wait.get(index)
+        behind = load if slow is None else slow * amount.batches / amount.samples * settings.batch
+        found[index] = max(load - settings.step, behind)
+    return found
+
+
+def _total(candidate: Candidate, settings: Settings, *, steady: bool) -> dict[int, float]:
+    """Return the seconds of all epochs by round, training steps included."""
+    steps = settings.epochs * settings.samples / settings.batch
+    extra = _scaled([_extra(each) for each in candidate.amounts], candidate, settings.samples) if steady else {}
+    convert = _scaled([each.convert for each in candidate.amounts], candidate, settings.samples)
+    return {
+        index: steps * (settings.step + wait) + extra.get(index, 0.0) + convert.get(index, 0.0)
+        for index, wait in _waits(candidate, settings, steady=steady).items()
+    }
+
+
+def _extra(amount: Amount) -> dict[int, float]:
+    """Return what the first epoch takes longer than a later one, in seconds by round."""
+    return {index: amount.first[index] - each for index, each in amount.steady.items() if index in amount.first}
+
+
+def _scaled(values: Sequence[Mapping[int, float]], candidate: Candidate, samples: int) -> dict[int, float]:
+    """Return seconds by round for so many samples: on the line through the two largest amounts, never below zero.
+
+    Where a round has the largest amount only, in proportion.
+    """
+    last, at = values[-1], candidate.largest.samples
+    found = {}
+    for index, value in last.items():
+        slope = value / at
+        if len(values) > 1 and index in values[-2]:
+            slope = (value - values[-2][index]) / (at - candidate.amounts[-2].samples)
+        found[index] = max(0.0, value + slope * (samples - at))
+    return found
+
+
+def allowed_by(decision: Decision) -> Collection[str]:
+    """Return the strategies that may be taken."""
+    return [name for name, kind in decision.kinds.items() if kind in CHOICE]

@@ -1,0 +1,118 @@
+"""``python -m loaders advise``: the answer from the results that are there, for a terminal or a program."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Mapping, Sequence
+
+from loaders import _registry, _words
+from loaders._advise import candidates
+from loaders._advise.choose import CHOICE, Settings
+from loaders._advise.words import Answer, answer
+from loaders._errors import InputError
+from loaders._trial.record import Record
+
+SECONDS = {"ms": 1e-3, "s": 1.0, "us": 1e-6, "µs": 1e-6}
+
+
+def seconds(value: str) -> float:
+    """Return the seconds in ``50ms`` or ``0.2s``, and 0 for ``none``."""
+    text = value.strip().lower()
+    if text == "none":
+        return 0.0
+    unit = next((each for each in SECONDS if text.endswith(each)), "")
+    try:
+        found = float(text.removesuffix(unit)) * SECONDS[unit]
+    except (ValueError, KeyError):
+        found = 0.0
+    if not (found > 0 and math.isfinite(found)):
+        raise InputError(f"--step {value}: no time of a training step; write 50ms or 0.2s, or none without a step")
+    return found
+
+
+def asked(question: str, given: Mapping[str, str]) -> tuple[_registry.Question, dict[str, str]]:
+    """Return the question and its case without the axis of amounts.
+
+    Raises
+    ------
+    InputError
+        For a question from which no loader can be chosen, or a case that it does not measure.
+    """
+    found = _registry.find_question(question)
+    if not found.size_axis:
+        names = ", ".join(candidates.questions())
+        raise InputError(f"{question} does not tell which loader to take; --question is one of {names}")
+    if found.size_axis in given:
+        raise InputError(f"--case {found.size_axis}=…: say how much data you have by --samples")
+    known = candidates.cases(found)
+    fitting = [case for case in known if given.items() <= case.items()]
+    if not fitting:
+        said = "; ".join(_words.case_in_words(case) for case in known)
+        raise InputError(f"{question} does not measure {_words.case_in_words(dict(given))}; there are: {said}")
+    return found, fitting[0]
+
+
+def advise(records: Sequence[Record], question: str, given: Mapping[str, str], settings: Settings, own: str) -> Answer:
+    """Return the answer from records, of which the reader's ``own`` machine's come first."""
+    found, case = asked(question, given)
+    run = candidates.pick(records, question, case, own)
+    among = candidates.candidates(run, question, case)
+    source = candidates.source(run, case, among, own) if run else None
+    words = ["python", "-m", "loaders", "compare", question]
+    for axis, value in case.items():
+        words += ["--case", f"{axis}={value}"]
+    return answer(found.name, case, among, settings, source, shlex.join(words if case else [*words, "--all-cases"]))
+
+
+def show(answer: Answer) -> None:
+    """Show the answer on the terminal: what to take first, then every strategy."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False, emoji=False)
+    head = f"Take {answer.recommended}" if answer.recommended else "Nothing can be recommended"
+    doubt = " (undecided)" if answer.recommended and not answer.decided else ""
+    console.print(f"{head}{doubt}.", style="bold", markup=False)
+    console.print(answer.because, markup=False)
+    step = _words.duration(answer.settings.step) if answer.settings.step else "none"
+    have = answer.settings
+    case = _words.case_in_words(answer.case)
+    console.print(
+        f"\nFor {answer.question}{f', {case}' if case else ''}: memory {_words.amount(have.memory)}, step {step}, "
+        f"batch {have.batch}, {have.samples} samples, {have.epochs} epochs.",
+        markup=False,
+    )
+    if answer.source is None:
+        console.print("No results of the present instrument answer this.", markup=False)
+    else:
+        console.print(source_in_words(answer), markup=False)
+    table = Table(box=None, pad_edge=False)
+    for heading in ("strategy", "verdict", "memory needed", "a step waits", "all epochs"):
+        table.add_column(heading, overflow="fold", no_wrap=heading == "strategy")
+    for each in answer.strategies:
+        shown = each.kind in CHOICE or each.kind == "does not fit"
+        table.add_row(
+            each.name,
+            _words.one_line(each.verdict),
+            _words.estimated(each.memory, _words.amount),
+            _words.estimated(each.wait, _words.duration) if shown else _words.ABSENT,
+            _words.estimated(each.total, _words.duration) if shown else _words.ABSENT,
+        )
+    console.print(table)
+
+
+def source_in_words(answer: Answer) -> str:
+    """Say what the answer rests on, and what of the reader's settings was not measured."""
+    source = answer.source
+    if source is None:
+        return ""
+    whose = "this machine's results" if source.own else "published results, not this machine's"
+    said = (
+        f"From {whose}: {source.machine}, {source.cpu}, {source.cores} cores, commit {source.commit or 'unknown'}, "
+        f"{source.rounds} {'round' if source.rounds == 1 else 'rounds'} begun {source.started}; "
+        f"{source.data}, {', '.join(map(str, source.amounts))} samples in batches of 32."
+    )
+    if answer.settings.batch > 32:
+        said += f" Memory with batches of {answer.settings.batch} was not measured: what holds batches needs more."
+    return said

@@ -1,0 +1,177 @@
+"""Hold every recommendation against a second reading of the raw trials, written on its own. For tests and evidence.
+
+It shares with ``choose`` the law of memory and the question's declarations, and no arithmetic on times: totals are
+computed anew, and "slower beyond doubt" is Student's t over the paired rounds of these two strategies alone.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from loaders import _registry
+from loaders._advise import candidates
+from loaders._advise.choose import Candidate, Settings, laws_of, reckon
+from loaders._law import Law, law
+from loaders._stats import paired_ratio
+from loaders._trial.record import Record
+
+GIB = 2**30
+
+MEMORY = (GIB // 32, GIB // 8, GIB // 2, GIB, 4 * GIB, 32 * GIB)
+STEPS = (0.0, 0.005, 0.05, 0.3)
+BATCHES = (16, 32, 128)
+SAMPLES = (500, 10_000, 100_000, 1_000_000)
+EPOCHS = 20
+
+SLOWER = 1.1
+"""Beyond doubt, by more than what a simpler strategy is worth."""
+
+
+def grid() -> Iterator[list[Settings]]:
+    """Yield settings that differ in memory alone: 288 in all."""
+    for step, batch, samples in itertools.product(STEPS, BATCHES, SAMPLES):
+        yield [Settings(memory, step, batch, samples, EPOCHS) for memory in MEMORY]
+
+
+def replay(records: Sequence[Record], own: str = "") -> dict[str, int]:
+    """Return how often recommendations were made and broke a rule; all counts of broken rules should be zero.
+
+    Of every question from which a loader can be chosen, and every case of it that ``records`` hold.
+    """
+    counts: Counter[str] = Counter(
+        dict.fromkeys(
+            (
+                "cases",
+                "settings",
+                "recommended",
+                "null",
+                "forbidden",
+                "beyond the budget",
+                "of unknown law",
+                "slower",
+                "null though something is allowed",
+            ),
+            0,
+        )
+    )
+    for name in candidates.questions():
+        question = _registry.find_question(name)
+        for case in candidates.cases(question):
+            run = candidates.pick(records, name, case, own)
+            if not run:
+                continue
+            counts["cases"] += 1
+            among = candidates.candidates(run, name, case)
+            raw = _raw(run, question, case)
+            for settings in grid():
+                counts.update(_judged(settings, among, raw, name))
+    return dict(counts)
+
+
+def _judged(
+    grid: Sequence[Settings], among: Sequence[Candidate], raw: Mapping[str, list[Record]], question: str
+) -> Counter[str]:
+    found: Counter[str] = Counter()
+    reckoned = reckon(among, grid[0], laws_of(among))
+    totals = {name: _total(trials, grid[0]) for name, trials in raw.items() if _is_sound(trials)}
+    variants = _registry.variants(question)
+    open_to_all = {
+        name
+        for name, values in totals.items()
+        if values
+        and name in variants
+        and not variants[name].historic
+        and not variants[name].ceiling
+        and variants[name].tier == "identical"
+    }
+    bounds = {name: _bound(raw[name], variants[name].capacity, grid[0].samples) for name in open_to_all}
+    for settings in grid:
+        decision = reckoned.decide(settings.memory)
+        found["settings"] += 1
+        fitting = {name for name, bound in bounds.items() if bound is not None and bound <= settings.memory}
+        taken = decision.recommended
+        if taken is None:
+            found["null"] += 1
+            found["null though something is allowed"] += bool(fitting)
+            continue
+        found["recommended"] += 1
+        found["forbidden"] += taken not in open_to_all
+        bound = bounds.get(taken)
+        found["of unknown law"] += bound is None
+        found["beyond the budget"] += bound is not None and bound > settings.memory
+        for other in fitting - {taken}:
+            ratio = paired_ratio(totals[taken], totals[other])
+            if ratio and ratio.low is not None and ratio.low > SLOWER:
+                found["slower"] += 1
+                break
+    return found
+
+
+def _raw(run: Sequence[Record], question: _registry.Question, case: Mapping[str, str]) -> dict[str, list[Record]]:
+    found: dict[str, list[Record]] = {}
+    for record in run:
+        rest = dict(record.case)
+        rest.pop(question.size_axis)
+        if rest == dict(case):
+            found.setdefault(record.strategy, []).append(record)
+    return found
+
+
+def _is_sound(trials: Sequence[Record]) -> bool:
+    return all(each.status == "ok" and not each.metrics.lost for each in trials)
+
+
+def _bound(trials: Sequence[Record], capacity: int, samples: int) -> float | None:
+    """Return the upper bound of memory, in bytes; ``None`` where it is unknown."""
+    points: dict[int, dict[int, float]] = {}
+    for each in trials:
+        metrics = each.metrics
+        if metrics.samples and metrics.needed_memory is not None:
+            points.setdefault(metrics.samples, {})[each.round] = float(metrics.needed_memory)
+    found: Law = law(points, capacity)
+    predicted = found.at(samples)
+    if predicted is None or (found.kind == "unknown" and samples > max(points, default=0)):
+        return None
+    return predicted.high
+
+
+def _total(trials: Sequence[Record], settings: Settings) -> dict[int, float]:
+    """Return the seconds of all epochs of each round, from the trials with most data."""
+    sizes = sorted({each.metrics.samples or 0 for each in trials})
+    found = {}
+    for each in trials:
+        metrics = each.metrics
+        if metrics.samples != sizes[-1] or metrics.epoch_time is None or not metrics.batches:
+            continue
+        smaller = [
+            one.metrics
+            for one in trials
+            if len(sizes) > 1 and one.round == each.round and one.metrics.samples == sizes[-2]
+        ]
+        once = 0.0
+        epoch = metrics.epoch_time if metrics.steady_time is None else metrics.steady_time
+        for now, before in (
+            (metrics.epoch_time - epoch, [_extra(one) for one in smaller]),
+            (metrics.convert_time, [one.convert_time for one in smaller]),
+        ):
+            if now is not None and before and before[0] is not None:
+                share = (settings.samples - sizes[-2]) / (sizes[-1] - sizes[-2])
+                once += max(0.0, before[0] + share * (now - before[0]))
+            elif now is not None:
+                once += max(0.0, now * settings.samples / sizes[-1])
+        load = epoch * settings.batch / sizes[-1]
+        wait = load
+        if settings.step:
+            slow = (
+                load if metrics.wait_time is None else metrics.wait_time * settings.batch * metrics.batches / sizes[-1]
+            )
+            wait = max(load - settings.step, slow)
+        found[each.round] = settings.epochs * (settings.samples / settings.batch) * (settings.step + wait) + once
+    return found
+
+
+def _extra(metrics: object) -> float | None:
+    first, steady = getattr(metrics, "epoch_time", None), getattr(metrics, "steady_time", None)
+    return None if first is None or steady is None else first - steady

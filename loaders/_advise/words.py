@@ -1,0 +1,251 @@
+"""A decision in words: what to take and why, and a verdict on every strategy. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from loaders import _words
+from loaders._advise.choose import CHOICE, Candidate, Decision, Kind, Reckoned, Settings, reckon
+from loaders._judge import TIME_MARGIN, Judged
+from loaders._law import Kind as LawKind
+from loaders._law import Law
+from loaders._stats import Estimate, estimate
+
+
+class Advised(msgspec.Struct, frozen=True):
+    """One strategy's verdict, with the figures that it follows from.
+
+    Attributes
+    ----------
+    memory
+        In bytes: what it needs at the reader's samples; ``None`` where that is unknown.
+    law
+        How its memory follows the amount of data.
+    wait
+        In seconds: what a step waits for its batch; without a step, what a batch takes.
+    total
+        In seconds: all epochs, training steps included.
+    ratio
+        ``total`` over that of the fastest strategy that may be taken.
+    """
+
+    name: str
+    kind: Kind
+    verdict: str
+    memory: Estimate | None = None
+    law: LawKind | None = None
+    wait: Estimate | None = None
+    total: Estimate | None = None
+    ratio: Estimate | None = None
+
+
+class Source(msgspec.Struct, frozen=True):
+    """Where an answer's figures come from: one run of one question, of one commit, on one processor."""
+
+    machine: str
+    own: bool
+    cpu: str
+    cores: int
+    commit: str
+    rounds: int
+    started: str
+    size: str
+    data: str
+    amounts: list[int]
+    measured: int
+    strategies: int
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What to take, or why nothing can be named, with a verdict on every strategy: the best first."""
+
+    recommended: str | None
+    because: str
+    bottleneck: bool | None
+    decided: bool
+    question: str
+    case: dict[str, str]
+    settings: Settings
+    source: Source | None = msgspec.field(name="from")
+    strategies: list[Advised] = []
+
+
+def answer(
+    question: str,
+    case: dict[str, str],
+    candidates: Sequence[Candidate],
+    settings: Settings,
+    source: Source | None,
+    measure: str,
+) -> Answer:
+    """Return the decision on candidates with its words; ``measure`` is the command that measures them."""
+    reckoned = reckon(candidates, settings)
+    decision = reckoned.decide(settings.memory)
+    rank = {name: index for index, name in enumerate(CHOICE)}
+    found = [_advised(each, decision, reckoned, settings) for each in candidates]
+    found.sort(
+        key=lambda each: (
+            rank.get(each.kind, len(CHOICE)),
+            each.total.value if each.total and each.kind in CHOICE else 0.0,
+            list(CHOICE).index(each.kind) if each.kind in CHOICE else 0,
+            each.kind,
+            each.name,
+        )
+    )
+    said = (
+        _why(decision, reckoned, settings, source)
+        if decision.recommended
+        else _why_not(decision, reckoned, settings, measure)
+    )
+    return Answer(
+        decision.recommended,
+        " ".join(said),
+        decision.bottleneck,
+        decision.decided,
+        question,
+        case,
+        settings,
+        source,
+        found,
+    )
+
+
+def _advised(one: Candidate, decision: Decision, reckoned: Reckoned, settings: Settings) -> Advised:
+    kind = decision.kinds[one.name]
+    memory, law = reckoned.memory.get(one.name), reckoned.laws.get(one.name)
+    totals, waits = reckoned.totals.get(one.name), reckoned.waits.get(one.name)
+    judged = None
+    if kind in CHOICE and decision.fastest:
+        judged = reckoned.fits.compare(one.name, decision.fastest, margin=TIME_MARGIN)
+    return Advised(
+        one.name,
+        kind,
+        _verdict(one, kind, decision, judged, memory, law, settings),
+        memory,
+        law.kind if law else None,
+        estimate(list(waits.values()), "linear") if waits else None,
+        estimate(list(totals.values()), "ratio") if totals else None,
+        judged.ratio if judged else None,
+    )
+
+
+def _verdict(
+    one: Candidate,
+    kind: Kind,
+    decision: Decision,
+    judged: Judged | None,
+    memory: Estimate | None,
+    law: Law | None,
+    settings: Settings,
+) -> str:
+    high = memory.high if memory and memory.high is not None else 0.0
+    ratio = "" if judged is None or one.name == decision.fastest else _ratio(judged)
+    match kind:
+        case "recommended":
+            return f"recommended{'' if decision.decided else ', undecided'}{f': {ratio}' if ratio else ''}"
+        case "as good":
+            return f"as good{f': {ratio}' if ratio else ': the fastest that fits, but less simple'}"
+        case "slower" | "undecided":
+            return ratio or "undecided"
+        case "does not fit":
+            return f"does not fit: up to {_words.amount(high)} for {settings.samples} samples"
+        case "memory unknown":
+            why = law.why if law else "it was not measured"
+            return f"memory unknown for {settings.samples} samples: {why}"
+        case "historic":
+            return "historic: kept because readers have that code"
+        case "ceiling":
+            return "ceiling: shows what the machine can do, no loader to choose"
+        case "other output":
+            return f"other output: {one.tier}"
+        case "failed":
+            return one.problem if one.problem.startswith("failed") else f"failed: {one.problem}"
+        case "not measured":
+            return one.problem or "not measured"
+
+
+def _ratio(judged: Judged) -> str:
+    """Put a ratio of totals to the fastest's into words."""
+    ratio = judged.ratio
+    if ratio.low is None or ratio.high is None:
+        return f"undecided ({_words.factor(ratio.value)}, single sample)"
+    low, high = (_words.factor(each).removesuffix("×") for each in (ratio.low, ratio.high))
+    if judged.verdict == "more":
+        small = ", by less than 10 %" if judged.small else ""
+        return f"{_words.factor(ratio.value)} slower ({low} to {high}){small}"
+    if judged.verdict == "no difference":
+        return f"no difference ({low} to {high})"
+    rounds = f": {judged.rounds} rounds would decide" if judged.rounds else ""
+    return f"undecided ({low} to {high}){rounds}"
+
+
+def _why(decision: Decision, reckoned: Reckoned, settings: Settings, source: Source | None) -> Iterator[str]:
+    """Yield the sentences for a recommendation: first whether loading is the bottleneck."""
+    winner = decision.recommended or ""
+    wait = _words.estimated(estimate(list(reckoned.waits[winner].values()), "linear"), _words.duration)
+    step = _words.duration(settings.step)
+    if not settings.step:
+        yield f"Without a training step all time is loading: a batch of {settings.batch} takes {wait}."
+    elif decision.bottleneck is False:
+        yield f"It is not your loader: with {winner} a step of {step} waits {wait}, less than 10 % of it."
+    elif decision.bottleneck:
+        yield f"Loading is the bottleneck: even with {winner} a step of {step} waits {wait}."
+    else:
+        yield f"Whether loading is the bottleneck is undecided: with {winner} a step of {step} waits {wait}."
+    allowed = [name for name, kind in decision.kinds.items() if kind in CHOICE]
+    close = sum(kind in ("recommended", "as good") for kind in decision.kinds.values())
+    among = f"the {len(allowed)} that surely fit" if len(allowed) > 1 else "the only one that surely fits"
+    if len(allowed) == 1:
+        yield f"{winner} is {among}."
+    elif close > 1:
+        keeping = " that keeps up" if decision.bottleneck is False else ""
+        yield f"{winner} is the simplest{keeping} of {close} that are at most 10 % slower than the fastest of {among}."
+    else:
+        yield f"{winner} is the fastest of {among}."
+    if not decision.decided:
+        yield f"Undecided: {_listed(decision.rivals)} may be faster; more rounds would tell."
+    memory, law = reckoned.memory[winner], reckoned.laws[winner]
+    if memory and memory.high is not None:
+        kind = f" ({law.kind})" if law.kind != "unknown" else ""
+        yield f"It needs at most {_words.amount(memory.high)} for {settings.samples} samples{kind}."
+    yield from _lacking(decision, source)
+
+
+def _lacking(decision: Decision, source: Source | None) -> Iterator[str]:
+    lacking = [name for name, kind in decision.kinds.items() if kind == "not measured"]
+    if lacking and source:
+        yield f"This is of {source.measured} of {source.strategies} strategies; not measured: {_listed(lacking)}."
+
+
+def _why_not(decision: Decision, reckoned: Reckoned, settings: Settings, measure: str) -> Iterator[str]:
+    """Yield the sentences for no recommendation: the least memory that would do, and what to measure."""
+    kinds = decision.kinds
+    bounds = {
+        name: bound.high
+        for name, bound in reckoned.memory.items()
+        if kinds[name] == "does not fit" and bound and bound.high is not None
+    }
+    unknown = [name for name, kind in kinds.items() if kind == "memory unknown"]
+    if bounds:
+        least = min(bounds, key=lambda name: (bounds[name], name))
+        yield (
+            f"Nothing surely fits into {_words.amount(settings.memory)} with {settings.samples} samples. "
+            f"{_words.amount(bounds[least])} would do, for {least}."
+        )
+        if unknown:
+            yield f"The memory of {_listed(unknown)} is unknown."
+    elif unknown:
+        laws: Mapping[str, Law] = reckoned.laws
+        first = next((name for name in unknown if name in laws), "")
+        why = f" {first}: {laws[first].why}." if first else ""
+        yield f"What {settings.samples} samples need is unknown of all that may be taken ({_listed(unknown)}).{why}"
+        yield f"To measure: {measure}"
+    else:
+        yield f"No strategy that may be taken has been measured. To measure: {measure}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:4])
+    return shown if len(names) <= 4 else f"{shown} and {len(names) - 4} more"

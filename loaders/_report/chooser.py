@@ -1,0 +1,153 @@
+"""What the page's chooser looks up: the decisions of ``loaders._advise.choose`` for every setting that it offers.
+
+The rule runs here only. The page holds, for each combination of settings, which kind each strategy is, as a letter, and
+what its own words need: memory by samples, and seconds a batch by round.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from loaders import _registry, _words
+from loaders._advise import candidates
+from loaders._advise.choose import Candidate, Decision, Kind, Settings, laws_of, reckon
+from loaders._advise.words import Source
+from loaders._trial.record import Record
+
+MEMORY = tuple(2**26 * 2**power for power in (0, 1, 2, 3, 4, 5, 6, 7, 8, 10))
+STEPS = (0.0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
+"""In seconds. With batches in powers of two, many settings have as many seconds a sample as others, and one answer."""
+BATCHES = (16, 32, 64, 128, 256)
+SAMPLES = (1000, 10_000, 100_000, 1_000_000)
+EPOCHS = (1, 20, 100)
+
+VALUES = {"memory": MEMORY, "step": STEPS, "batch": BATCHES, "samples": SAMPLES, "epochs": EPOCHS}
+
+DEFAULT = Settings(memory=2**30, step=0.05, batch=32, samples=10_000, epochs=20)
+
+LETTERS: dict[Kind, str] = {
+    "recommended": "r",
+    "as good": "g",
+    "slower": "s",
+    "undecided": "u",
+    "does not fit": "m",
+    "memory unknown": "k",
+    "historic": "h",
+    "ceiling": "c",
+    "other output": "o",
+    "failed": "f",
+    "not measured": "n",
+}
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """What can be chosen from in one case of one question, as one run measured it."""
+
+    question: str
+    case: dict[str, str]
+    candidates: list[Candidate]
+    source: Source
+
+
+def choices(records: Sequence[Record]) -> list[Choice]:
+    """Return what can be chosen from, by the records of one question; empty where they answer nothing."""
+    question = _registry.find_question(records[0].question)
+    if not question.size_axis:
+        return []
+    found = []
+    own = records[0].environment.machine
+    for case in candidates.cases(question):
+        if run := candidates.pick(records, question.name, case, own):
+            among = candidates.candidates(run, question.name, case)
+            found.append(Choice(question.name, case, among, candidates.source(run, case, among, own)))
+    return found
+
+
+def options() -> dict[str, list[tuple[str, str, bool]]]:
+    """Return what the page's selects offer: the index, the words, and whether it is the default."""
+    words: dict[str, Callable[[Any], str]] = {
+        "memory": lambda size: f"{size >> 20} MiB" if size < 2**30 else f"{size >> 30} GiB",
+        "step": lambda step: _words.duration(step) if step else "no training step",
+    }
+    return {
+        name: [
+            (str(index), words.get(name, "{:,}".format)(value), value == getattr(DEFAULT, name))
+            for index, value in enumerate(values)
+        ]
+        for name, values in VALUES.items()
+    }
+
+
+def embedded(choice: Choice) -> dict[str, Any]:
+    """Return what the page holds of one choice; ``answers`` is by seconds a sample, samples, epochs and memory."""
+    return msgspec.json.decode(_embedded(msgspec.json.encode(choice)))
+
+
+@functools.lru_cache(maxsize=256)
+def _embedded(encoded: bytes) -> bytes:
+    choice = msgspec.json.decode(encoded, type=Choice)
+    among, source = choice.candidates, choice.source
+    laws = laws_of(among)
+    paces = list(dict.fromkeys(step / batch for step in STEPS for batch in BATCHES))
+    example = {step / batch: (step, batch) for step in STEPS for batch in BATCHES}
+    table: dict[str, int] = {}
+    answers = []
+    for pace in paces:
+        step, batch = example[pace]
+        for samples in SAMPLES:
+            for epochs in EPOCHS:
+                reckoned = reckon(among, Settings(0, step, batch, samples, epochs), laws)
+                for memory in MEMORY:
+                    decision = reckoned.decide(memory)
+                    answers.append(table.setdefault(_lettered(decision, among), len(table)))
+    bounds = {each.name: [laws[each.name].at(samples) for samples in SAMPLES] for each in among if each.name in laws}
+    usual = reckon(among, DEFAULT, laws)
+    return msgspec.json.encode(
+        {
+            "strategies": [
+                {
+                    "name": each.name,
+                    "tier": each.tier,
+                    "problem": each.problem,
+                    "law": laws[each.name].kind if each.name in laws else None,
+                    "why": laws[each.name].why if each.name in laws else "it was not measured",
+                    "memory": [bound and (bound.value, bound.low, bound.high) for bound in bounds.get(each.name, [])],
+                    **_paces(each, steady=usual.steady),
+                }
+                for each in among
+            ],
+            "paces": [[paces.index(step / batch) for batch in BATCHES] for step in STEPS],
+            "table": list(table),
+            "answers": answers,
+            "measured": source.measured,
+            "from": f"{source.rounds} {'round' if source.rounds == 1 else 'rounds'} of {source.machine}, "
+            f"{source.cpu}, commit {source.commit or 'unknown'}, with "
+            f"{', '.join(map(str, source.amounts))} samples in batches of 32",
+        }
+    )
+
+
+def _lettered(decision: Decision, among: Sequence[Candidate]) -> str:
+    """Return the kinds as letters, upper case for rivals; then whether loading is the bottleneck: yes, no or ``?``."""
+    letters = [
+        LETTERS[decision.kinds[each.name]].upper()
+        if each.name in decision.rivals
+        else LETTERS[decision.kinds[each.name]]
+        for each in among
+    ]
+    return "".join(letters) + {True: "y", False: "n", None: "?"}[decision.bottleneck]
+
+
+def _paces(candidate: Candidate, *, steady: bool) -> dict[str, list[float]]:
+    """Return seconds a sample by round: of a loader on its own, and of what a slow consumer waits."""
+    if not candidate.amounts:
+        return {"load": [], "wait": []}
+    amount = candidate.largest
+    epochs = amount.steady if steady and amount.steady else amount.first
+    load = {index: seconds / amount.samples for index, seconds in epochs.items()}
+    slow = {index: each * amount.batches / amount.samples for index, each in amount.wait.items()}
+    return {"load": list(load.values()), "wait": [slow.get(index, each) for index, each in load.items()]}

@@ -1,0 +1,230 @@
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from loaders._advise.choose import CHOICE, Amount, Candidate, Decision, Settings, reckon
+from tests.advise import golden
+
+MIB = 2**20
+
+
+def planted(
+    load: float,
+    *,
+    wait: float = 1.0,
+    start: float = 0.0,
+    level: float = 40.0,
+    slope: float = 0.0,
+    rounds: int = 4,
+    wobble: float = 0.01,
+    convert: float | None = None,
+    phase: int = 0,
+) -> list[Amount]:
+    """Seconds a sample, the share of them that a slow consumer waits, seconds to start, MiB and MiB a sample."""
+    found = []
+    for samples in (40, 160, 640):
+        factors = {index: 1 + wobble * ((index * (7 + phase) + samples) % 3 - 1) for index in range(rounds)}
+        found.append(
+            Amount(
+                samples,
+                samples // 32,
+                dict.fromkeys(factors, (level + slope * samples) * MIB),
+                {index: (load * samples + start) * each for index, each in factors.items()},
+                {index: load * samples * each for index, each in factors.items()},
+                {index: load * samples / (samples // 32) * wait * each for index, each in factors.items()},
+                {} if convert is None else {index: convert * samples * each for index, each in factors.items()},
+            )
+        )
+    return found
+
+
+FAST = Candidate("fast", lines=30, amounts=planted(0.0005, wait=0.01))
+SLOW = Candidate("slow", lines=10, amounts=planted(0.002))
+AHEAD = Candidate("ahead", lines=20, amounts=planted(0.0012, wait=0.01))
+
+
+def decided(*candidates: Candidate, **changes: float) -> Decision:
+    asked = msgspec.structs.replace(Settings(2**30, 0.05), **changes)
+    return reckon(candidates, asked).decide(asked.memory)
+
+
+def test_where_loading_keeps_up_it_is_not_the_loader_and_the_simplest_is_named() -> None:
+    found = decided(FAST, SLOW, AHEAD)
+    assert (found.recommended, found.bottleneck, found.decided) == ("ahead", False, True)
+    assert found.kinds == {"fast": "as good", "slow": "slower", "ahead": "recommended"}
+
+
+def test_where_loading_is_the_bottleneck_the_fastest_is_named() -> None:
+    found = decided(FAST, SLOW, AHEAD, step=0.001)
+    assert (found.recommended, found.bottleneck) == ("fast", True)
+    assert found.kinds["ahead"] == "slower"
+
+
+def test_without_a_step_loading_alone_counts() -> None:
+    found = decided(FAST, SLOW, AHEAD, step=0.0)
+    assert (found.recommended, found.bottleneck) == ("fast", None)
+
+
+def test_the_simplest_is_the_one_with_least_to_it() -> None:
+    same = [
+        Candidate("converts", converts=True, lines=1, amounts=planted(0.0005, convert=0.0)),
+        Candidate("sets", settings="MALLOC_ARENA_MAX=1", lines=2, amounts=planted(0.0005)),
+        Candidate("long", lines=40, amounts=planted(0.0005)),
+        Candidate("short", lines=20, amounts=planted(0.0005)),
+    ]
+    order = ["short", "long", "sets", "converts"]
+    for gone in range(4):
+        left = [each for each in same if each.name in order[gone:]]
+        assert decided(*left, step=0.0).recommended == order[gone]
+
+
+@pytest.mark.parametrize(
+    ("change", "kind"),
+    [
+        ({"historic": True}, "historic"),
+        ({"ceiling": True}, "ceiling"),
+        ({"tier": "same purpose"}, "other output"),
+        ({"problem": "failed in 1 of 12 trials: timed out"}, "failed"),
+        ({"problem": "lost 3 samples of an epoch"}, "failed"),
+        ({"problem": "not measured: skipped, no such library", "amounts": []}, "not measured"),
+        ({"amounts": []}, "not measured"),
+        ({"amounts": planted(0.0005, wait=0.01, slope=2.0)}, "does not fit"),
+        ({"amounts": planted(0.0005, wait=0.01)[:2]}, "memory unknown"),
+        ({"amounts": planted(0.0005, wait=0.01, rounds=1)}, "memory unknown"),
+    ],
+)
+def test_what_may_not_be_taken_is_not(change: dict[str, object], kind: str) -> None:
+    barred = msgspec.structs.replace(FAST, **change)
+    found = decided(barred, SLOW, step=0.0)
+    assert found.kinds["fast"] == kind
+    assert found.recommended == "slow"
+    assert decided(barred).recommended is None
+
+
+def test_what_keeps_everything_fits_little_data_only() -> None:
+    array = msgspec.structs.replace(FAST, amounts=planted(0.0005, wait=0.01, level=0, slope=0.575))
+    assert decided(array, SLOW, samples=1000).kinds["fast"] == "recommended"
+    assert decided(array, SLOW, samples=10_000).kinds["fast"] == "does not fit"
+
+
+def test_few_epochs_do_not_pay_for_a_conversion() -> None:
+    converted = Candidate("converted", converts=True, amounts=planted(0.0005, convert=0.01))
+    plain = Candidate("plain", amounts=planted(0.001))
+    assert decided(converted, plain, step=0.0, epochs=1).recommended == "plain"
+    assert decided(converted, plain, step=0.0, epochs=100).recommended == "converted"
+
+
+def test_a_first_epoch_that_costs_more_counts_by_epochs() -> None:
+    cached = Candidate("cached", amounts=[_dear(each) for each in planted(0.0005)])
+    plain = Candidate("plain", amounts=planted(0.001))
+    assert decided(cached, plain, step=0.0, epochs=1).recommended == "plain"
+    assert decided(cached, plain, step=0.0, epochs=20).recommended == "cached"
+
+
+def test_where_epochs_are_too_short_to_be_steady_the_first_one_counts() -> None:
+    short = [
+        msgspec.structs.replace(each, amounts=[msgspec.structs.replace(one, steady={}) for one in each.amounts])
+        for each in (FAST, SLOW)
+    ]
+    assert not reckon(short, Settings(2**30)).steady
+    assert decided(*short, step=0.0).recommended == "fast"
+    few = msgspec.structs.replace(short[1], name="few", amounts=short[1].amounts[:1])
+    found = reckon([FAST, SLOW, few], Settings(2**30))
+    assert found.steady, "what ran with little data only does not take the others' steady epochs away"
+    assert found.decide(2**30).recommended == "fast"
+
+
+def _dear(amount: Amount) -> Amount:
+    return msgspec.structs.replace(amount, first={index: 5 * each for index, each in amount.steady.items()})
+
+
+def test_what_cannot_be_told_apart_is_undecided_and_the_lowest_estimate_is_named() -> None:
+    rough = [
+        Candidate("a", amounts=planted(0.00100, wobble=0.5)),
+        Candidate("b", amounts=planted(0.00105, wobble=0.45, phase=1)),
+        Candidate("c", amounts=planted(0.02, wobble=0.5, phase=2)),
+    ]
+    found = decided(*rough, step=0.0)
+    assert found.recommended == "a"
+    assert not found.decided
+    assert found.rivals == ["b"]
+
+
+def test_one_round_decides_nothing() -> None:
+    single = [
+        msgspec.structs.replace(each, amounts=planted(0.001 * (1 + place), rounds=1))
+        for place, each in enumerate((FAST, SLOW))
+    ]
+    assert decided(*single).recommended is None
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.floats(1e-5, 0.1),
+            st.floats(0, 1),
+            st.floats(0, 3),
+            st.floats(1, 500),
+            st.sampled_from([0.0, 0.5, 2.0]),
+            st.booleans(),
+            st.booleans(),
+        ),
+        min_size=1,
+        max_size=6,
+    ),
+    st.integers(2**22, 2**36),
+    st.sampled_from([0.0, 0.001, 0.05, 1.0]),
+    st.integers(1, 512),
+    st.integers(1, 10**7),
+    st.integers(1, 100),
+)
+@settings(max_examples=60, deadline=None)
+def test_a_decision_holds_its_promises(
+    drawn: list[tuple[float, float, float, float, float, bool, bool]],
+    memory: int,
+    step: float,
+    batch: int,
+    samples: int,
+    epochs: int,
+) -> None:
+    among = [
+        Candidate(
+            f"s{place}",
+            historic=historic,
+            ceiling=ceiling,
+            lines=place,
+            amounts=planted(load, wait=wait, start=start, level=level, slope=slope, wobble=0.02 * (place % 3)),
+        )
+        for place, (load, wait, start, level, slope, historic, ceiling) in enumerate(drawn)
+    ]
+    asked = Settings(memory, step, batch, samples, epochs)
+    reckoned = reckon(among, asked)
+    found = reckoned.decide(memory)
+    assert set(found.kinds) == {each.name for each in among}
+    allowed = [name for name, kind in found.kinds.items() if kind in CHOICE]
+    assert (found.recommended is None) == (not allowed)
+    for name in allowed:
+        bound = reckoned.memory[name]
+        assert bound is not None
+        assert bound.high is not None
+        assert bound.high <= memory
+    if found.recommended:
+        assert found.fastest in allowed
+        ratio = reckoned.fits.difference(found.recommended, found.fastest or "")
+        assert ratio is not None
+        assert ratio.value <= 0.0954, "at most 1.1"
+    more = reckoned.decide(2 * memory)
+    assert set(allowed) <= {name for name, kind in more.kinds.items() if kind in CHOICE}
+
+
+def test_the_golden_cases_are_what_the_rule_decides() -> None:
+    known = golden.read()
+    assert len(known) >= 200
+    assert golden.made_anew() == known
+    assert len({each.recommended for each in known}) > 4
+    assert {each.bottleneck for each in known} == {True, False, None}
+    assert any(each.rivals for each in known)
+    assert set("".join(each.kinds for each in known)) == set("rgsumkhcofn"), "every kind"

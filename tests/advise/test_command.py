@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+from click.testing import CliRunner, Result
+
+from loaders import _registry
+from loaders.__main__ import main
+from loaders._advise import candidates
+from loaders._trial import log
+from loaders._trial.record import Record
+from tests.advise import made
+
+OWN, PUBLISHED = "mine", "published"
+
+
+@pytest.fixture
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("LOADERS_RESULTS", str(tmp_path))
+    monkeypatch.setenv("LOADERS_MACHINE", OWN)
+    return tmp_path
+
+
+def write(root: Path, records: list[Record]) -> None:
+    for each in records:
+        log.append(root / each.environment.machine / "trials.jsonl", each)
+
+
+def advise(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["advise", *arguments])
+
+
+def answered(*arguments: str) -> dict[str, object]:
+    done = advise("--json", *arguments)
+    assert done.exit_code == 0, done.output
+    found: dict[str, object] = json.loads(done.stdout)
+    return found
+
+
+def test_the_published_results_answer_where_there_are_no_others(results: Path) -> None:
+    write(results, made.run(where=made.environment(PUBLISHED)))
+    found = answered()
+    assert found["recommended"] == "tfdata_numpy_function"
+    assert found["bottleneck"] is False
+    assert str(found["because"]).startswith("It is not your loader")
+    assert found["settings"] == {"memory": 2**30, "step": 0.05, "batch": 32, "samples": 10_000, "epochs": 20}
+    source = found["from"]
+    assert isinstance(source, dict)
+    assert (source["machine"], source["own"], source["rounds"], source["commit"]) == (PUBLISHED, False, 4, "a" * 8)
+    strategies = found["strategies"]
+    assert isinstance(strategies, list)
+    assert {each["name"] for each in strategies} == set(_registry.variants("batching"))
+    assert all(each["verdict"] for each in strategies)
+
+
+def test_the_machines_own_results_come_first(results: Path) -> None:
+    write(results, made.run(where=made.environment(PUBLISHED), started="2027-01-01T00:00:00+00:00"))
+    write(results, made.run(where=made.environment(OWN), rounds=3))
+    source = answered()["from"]
+    assert isinstance(source, dict)
+    assert (source["machine"], source["own"], source["rounds"]) == (OWN, True, 3)
+
+
+def test_own_results_that_tell_no_law_leave_the_answer_to_the_published_ones(results: Path) -> None:
+    write(results, made.run(where=made.environment(PUBLISHED)))
+    write(results, made.run(where=made.environment(OWN), amounts={"x16": 640}))
+    source = answered()["from"]
+    assert isinstance(source, dict)
+    assert source["machine"] == PUBLISHED
+
+
+def test_older_records_answer_nothing(results: Path) -> None:
+    write(results, [msgspec.structs.replace(each, schema=1) for each in made.run()])
+    found = answered()
+    assert (found["recommended"], found["from"]) == (None, None)
+    assert "python -m loaders compare batching" in str(found["because"])
+
+
+def test_what_was_not_measured_is_said(results: Path) -> None:
+    few = {name: made.BATCHING[name] for name in ("load_all", "path_generator", "tf1_queue")}
+    write(results, made.run(few))
+    found = answered()
+    assert found["recommended"] == "path_generator"
+    assert f"This is of 3 of {len(_registry.variants('batching'))} strategies" in str(found["because"])
+
+
+def test_where_nothing_fits_the_least_memory_is_named(results: Path) -> None:
+    write(results, made.run())
+    found = answered("--memory", "8MiB")
+    assert found["recommended"] is None
+    assert "would do, for path_generator." in str(found["because"])
+
+
+def test_a_strategy_with_a_failed_trial_is_not_recommended(results: Path) -> None:
+    write(results, made.failed(made.run(), "tfdata_numpy_function"))
+    found = answered()
+    assert found["recommended"] == "path_generator_pool"
+    strategies = found["strategies"]
+    assert isinstance(strategies, list)
+    (said,) = [each["verdict"] for each in strategies if each["name"] == "tfdata_numpy_function"]
+    assert said == "failed in 1 of 12 trials: failed: ValueError: planted"
+
+
+def test_two_commits_and_two_processors_are_never_joined() -> None:
+    records = made.run(rounds=4)
+    for change in ({"commit": "b" * 40}, {"cpu": "Another CPU"}):
+        other = msgspec.structs.replace(records[0].environment, **change)
+        later = [msgspec.structs.replace(each, environment=other) if each.round >= 2 else each for each in records]
+        run = candidates.pick(later, "batching", {"augment": "off"}, "box")
+        assert len({(each.environment.commit, each.environment.cpu) for each in run}) == 1
+        assert len({each.round for each in run}) == 2
+
+
+def test_a_run_without_a_whole_round_answers_nothing() -> None:
+    assert not candidates.pick(made.run(rounds=1)[:-1], "batching", {"augment": "off"}, "box")
+
+
+def test_the_newest_run_answers() -> None:
+    old, new = made.run(name="old"), made.run(name="new", started="2026-05-01T00:00:00+00:00")
+    assert {each.run for each in candidates.pick([*new, *old], "batching", {"augment": "off"}, "box")} == {"new"}
+
+
+def test_the_terminal_says_the_answer_first(results: Path) -> None:
+    write(results, made.run(where=made.environment(PUBLISHED)))
+    done = advise()
+    assert done.exit_code == 0, done.output
+    assert done.stdout.startswith("Take tfdata_numpy_function.\nIt is not your loader")
+    assert "published results, not this machine's" in done.stdout.replace("\n", " ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["photos/"], "photos/: advice on a folder of yours is not there yet"),
+        (["--step", "0"], "no time of a training step"),
+        (["--step", "0ms"], "no time of a training step"),
+        (["--step", "-5ms"], "no time of a training step"),
+        (["--step", "50"], "no time of a training step"),
+        (["--step", "nanms"], "no time of a training step"),
+        (["--memory", "0"], "is not an amount of memory"),
+        (["--batch", "0"], "--batch"),
+        (["--samples", "0"], "--samples"),
+        (["--epochs", "0"], "--epochs"),
+        (["--question", "selection"], "does not tell which loader to take"),
+        (["--question", "nonsense"], "nonsense"),
+        (["--case", "data=x4"], "--samples"),
+        (["--case", "augment=maybe"], "augment is one of"),
+    ],
+)
+def test_bad_input_is_one_message(results: Path, arguments: list[str], said: str) -> None:
+    done = advise(*arguments)
+    assert done.exit_code == 2
+    assert said in done.output
+    assert "Traceback" not in done.output
+
+
+@pytest.mark.parametrize(("step", "seconds"), [("none", 0.0), ("50ms", 0.05), ("0.2s", 0.2), ("2 s", 2.0)])
+def test_a_step_is_a_time_or_none(results: Path, step: str, seconds: float) -> None:
+    found = answered("--step", step)["settings"]
+    assert isinstance(found, dict)
+    assert found["step"] == pytest.approx(seconds)

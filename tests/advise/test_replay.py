@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from loaders._advise import choose, replay
+from loaders._report.readme import PUBLISHED
+from loaders._trial import log
+from loaders._trial.record import SCHEMA, Record
+from tests.advise import golden, made
+from tests.conftest import ROOT
+
+BROKEN = ("forbidden", "beyond the budget", "of unknown law", "slower", "null though something is allowed")
+
+
+def _published() -> list[Record]:
+    """The published results, whatever else was measured here; ``LOADERS_REPLAY=FILE`` names another log."""
+    path = Path(os.environ.get("LOADERS_REPLAY", ROOT / "results" / PUBLISHED / "trials.jsonl"))
+    return [each for each in log.read(path) if each.schema == SCHEMA]
+
+
+RUNS: dict[str, Callable[[], list[Record]]] = {
+    **{name: (lambda name=name: golden.RUNS[name]) for name in golden.RUNS},  # type: ignore[misc]
+    "published": _published,
+}
+
+
+@pytest.mark.parametrize("run", list(RUNS))
+def test_every_recommendation_is_what_the_raw_trials_allow(run: str) -> None:
+    records = RUNS[run]()
+    if not records:
+        pytest.skip("no results of the present schema are published")
+    counts = replay.replay(records)
+    assert {name: counts[name] for name in BROKEN} == dict.fromkeys(BROKEN, 0)
+    assert counts["settings"] == 288 * counts["cases"]
+    assert counts["recommended"] + counts["null"] == counts["settings"]
+    assert counts["recommended"] > 0 or run == "one round"
+
+
+def test_a_grid_has_200_settings_or_more() -> None:
+    every = [each for settings in replay.grid() for each in settings]
+    assert len(every) == len({msgspec.json.encode(each) for each in every}) >= 200
+
+
+@pytest.mark.parametrize("name", ["tf1_queue", "opencv_pool", "tfdata_paths_2"])
+def test_taking_what_nobody_may_take_is_found(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    right = _barred()
+    monkeypatch.setattr(
+        choose.Reckoned,
+        "barred",
+        property(lambda self: {each: kind for each, kind in right(self).items() if each != name}),
+    )
+    assert replay.replay(_few())["forbidden"] > 0
+
+
+def test_nothing_though_something_is_allowed_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = _barred()
+    barred = {"path_generator": "failed", "memory_map": "failed"}
+    monkeypatch.setattr(choose.Reckoned, "barred", property(lambda self: {**right(self), **barred}))
+    assert replay.replay(_few())["null though something is allowed"] > 0
+
+
+def _barred() -> Callable[[choose.Reckoned], dict[str, choose.Kind]]:
+    found: Callable[[choose.Reckoned], dict[str, choose.Kind]] = vars(choose.Reckoned)["barred"].func
+    return found
+
+
+def _few() -> list[Record]:
+    """Fast where it is forbidden, so that only the rule keeps it away."""
+    forbidden, allowed = ("tf1_queue", "opencv_pool", "tfdata_paths_2"), ("path_generator", "memory_map")
+    speeds = {**dict.fromkeys(forbidden, 0.0001), **dict.fromkeys(allowed, 0.001)}
+    return made.run({name: made.Planted(speed) for name, speed in speeds.items()}, rounds=6)
+
+
+def test_a_budget_that_is_passed_and_a_slower_choice_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    records = made.run(rounds=6)
+    decide = choose.Reckoned.decide
+    monkeypatch.setattr(choose.Reckoned, "decide", lambda self, memory: decide(self, 16 * memory))
+    assert replay.replay(records)["beyond the budget"] > 0
+
+    def slowest(self: choose.Reckoned, memory: int) -> choose.Decision:
+        found = decide(self, memory)
+        allowed = choose.allowed_by(found)
+        taken = max(allowed, key=lambda name: self.totals[name][0], default=None)
+        return msgspec.structs.replace(found, recommended=taken)
+
+    monkeypatch.setattr(choose.Reckoned, "decide", slowest)
+    assert replay.replay(records)["slower"] > 0

@@ -1,0 +1,129 @@
+"""The page's chooser against the rule in Python, in a real browser where there is one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+from markupsafe import Markup
+from playwright.sync_api import Page, sync_playwright
+
+from loaders import _words
+from loaders._advise.choose import Settings, laws_of, reckon
+from loaders._report import chooser, page
+from loaders._stats import estimate
+from tests.advise import golden, made
+from tests.report.chromium import CHROMIUM, QUIET
+
+EVIL = """<img src=x onerror=alert(1)>'"&</script><script>alert(2)</script>"""
+
+
+def _document() -> str:
+    """A page with nothing but the chooser, of every golden run."""
+    environment = page._environment()
+    choices = [golden.choice_of(run) for run in golden.RUNS]
+    broken = msgspec.structs.replace(choices[0].candidates[0], problem=f"failed in 1 of 2 trials: {EVIL}")
+    hostile = msgspec.structs.replace(
+        choices[0], candidates=[broken, *choices[0].candidates[1:]], case={"augment": EVIL}
+    )
+    set_ = SimpleNamespace(id="set", choices=[*choices, hostile])
+    section = environment.get_template("chooser.html.j2").render(set=set_)
+    constants = page.constants()
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>chooser</title></head><body>'
+        f'<section class="set">{section}</section>'
+        f'<script type="application/json" id="constants">{json.dumps(constants)}</script>'
+        f"<script>{Markup(page._part('page.js'))}</script></body></html>"  # noqa: S704 - our own
+    )
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    if not CHROMIUM:
+        pytest.skip("no Chromium to test the page in: `apt-get install chromium`, or name one in CHROMIUM")
+    file: Path = tmp_path_factory.mktemp("chooser") / "page.html"
+    file.write_text(_document(), "utf-8")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        shown = browser.new_page()
+        wrong: list[str] = []
+        shown.on("console", lambda message: wrong.append(message.text))
+        shown.on("pageerror", lambda error: wrong.append(str(error)))
+        shown.goto(file.as_uri())
+        yield shown
+        browser.close()
+    assert wrong == []
+
+
+def test_the_page_decides_every_golden_case_as_python_does(opened: Page) -> None:
+    known = golden.read()
+    found: list[dict[str, Any]] = opened.evaluate(
+        """([cases, runs]) => {
+          const data = JSON.parse(document.querySelector(".choices").textContent);
+          const letters = Object.fromEntries(Object.entries(data.kinds).map(([letter, kind]) => [kind, letter]));
+          return cases.map(({ run, settings }) => {
+            const decided = decisionOf(data, data.choices[runs.indexOf(run)], settings);
+            const { recommended, bottleneck, rivals } = decided;
+            const kinds = decided.found.map((each) => letters[each.kind]).join("");
+            return { run, settings, recommended, bottleneck, rivals: rivals.sort(), kinds };
+          });
+        }""",
+        [msgspec.to_builtins(known), list(golden.RUNS)],
+    )
+    assert len(found) >= 200
+    assert [msgspec.convert(each, golden.Case) for each in found] == known
+
+
+@pytest.mark.parametrize("case", golden.read()[::30], ids=lambda case: case.run)
+def test_the_page_shows_what_was_decided(opened: Page, case: golden.Case) -> None:
+    opened.get_by_label("What to choose").select_option(str(list(golden.RUNS).index(case.run)))
+    for name, place in case.settings.items():
+        opened.locator(f"select[name={name}]").select_option(str(place))
+    advice = opened.locator(".advice").inner_text()
+    assert (f"Take {case.recommended}:" in advice) if case.recommended else advice.startswith("Nothing surely fits")
+    values = {name: chooser.VALUES[name][place] for name, place in case.settings.items()}
+    among = golden.choice_of(case.run).candidates
+    reckoned = reckon(among, msgspec.convert(values, Settings), laws_of(among))
+    picked = opened.locator("tr.picked th")
+    assert picked.all_inner_texts() == ([case.recommended] if case.recommended else [])
+    if case.recommended:
+        wait = estimate(list(reckoned.waits[case.recommended].values()), "linear")
+        assert _words.duration(wait.value) in advice
+        assert _words.amount(reckoned.memory[case.recommended].high) in advice  # type: ignore[union-attr, arg-type]
+
+
+def test_hostile_words_are_words(opened: Page) -> None:
+    opened.get_by_label("What to choose").select_option(str(len(golden.RUNS)))
+    assert EVIL in opened.locator("table.fitting").inner_text()
+    assert opened.locator("table.fitting img").count() == 0
+
+
+def test_what_is_embedded_is_small_and_whole() -> None:
+    (choice,) = chooser.choices(made.run())
+    found = chooser.embedded(choice)
+    assert len(json.dumps(found)) < 60_000
+    most = len(found["answers"])
+    assert most == (1 + max(map(max, found["paces"]))) * len(chooser.SAMPLES) * len(chooser.EPOCHS) * len(
+        chooser.MEMORY
+    )
+    assert all(len(each) == len(choice.candidates) + 1 for each in found["table"])
+
+
+def test_the_defaults_of_page_and_command_are_the_same() -> None:
+    from loaders.__main__ import advise
+
+    given = {each.name: each.default for each in advise.params}
+    assert [str(given[name]) for name in ("memory", "step", "batch", "samples", "epochs")] == [
+        "1GiB",
+        "50ms",
+        "32",
+        "10000",
+        "20",
+    ]
+    assert Settings(2**30, 0.05, 32, 10_000, 20) == chooser.DEFAULT
+    assert all(sum(is_default for *_, is_default in each) == 1 for each in chooser.options().values())
