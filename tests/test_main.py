@@ -177,7 +177,7 @@ def test_one_file_is_all_that_a_new_strategy_needs(command: Command, tmp_path: P
     assert compared.returncode == 0, compared.stderr
     rows = {row["strategy"]: row for row in one_document(compared.stdout)["rows"]}
     assert rows["first_come"]["status"] == "ok"
-    assert rows["first_come"]["ratio"]["value"] < 1
+    assert rows["first_come"]["ratio"]["ratio"]["value"] < 1
     reported = command("report", "--out", "page.html", **variables)
     assert reported.returncode == 0, reported.stderr
     assert "The first ones of a random order of keys." in (tmp_path / "page.html").read_text("utf-8")
