@@ -460,16 +460,16 @@ def selftest(*, checks: int, minutes: float, subject: str, as_json: bool) -> Non
 
 
 @main.command()
-@click.argument("names", nargs=-1, type=click.Choice(("simulation", "checks")))
+@click.argument("names", nargs=-1, type=click.Choice(("simulation", "checks", "replay")))
 @click.option("--repetitions", type=click.IntRange(min=2), default=1000, show_default=True, help="Of each kind.")
 @click.option(
     "--noise",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The trial log whose noise is taken. [default: that of the published results]",
+    help="The trial log whose noise or answers are taken. [default: that of the published results]",
 )
 @_json
 def evidence(names: Sequence[str], repetitions: int, noise: Path | None, *, as_json: bool) -> None:
-    """Count how often the judge and the check are wrong, by simulation: `simulation`, `checks`, or both.
+    """Count how often the judge and the check are wrong (`simulation`, `checks`) and recommendations (`replay`).
 
     Each experiment is kept as it ends. Exit code 1 where a count misses what is wanted by more than chance explains.
     """

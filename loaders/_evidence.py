@@ -299,14 +299,29 @@ def _checked(noise: Noise, seed: int, on_a: float, on_b: float) -> list[Outcome]
     return run.run(subjects, math.inf, clock=lambda: 0.0)
 
 
-EXPERIMENTS: Mapping[str, Callable[[Noise, int], list[Count]]] = {"simulation": simulation, "checks": checks}
+def replayed(records: Sequence[Record]) -> list[Count]:
+    """Hold every recommendation that the records lead to against a second reading of the raw trials."""
+    from loaders._advise.replay import BROKEN, replay
+
+    counts = replay(records)
+    settings = counts["settings"]
+    if not settings:
+        raise InputError("no records of the present instrument from which a strategy could be chosen")
+    return [Count(f"recommendation: {rule}", counts[rule] / settings, 0.0, settings, "at most", 0.0) for rule in BROKEN]
+
+
+EXPERIMENTS: Mapping[str, Callable[[Sequence[Record], int], list[Count]]] = {
+    "simulation": lambda records, repetitions: simulation(noise(records), repetitions),
+    "checks": lambda records, repetitions: checks(noise(records), repetitions),
+    "replay": lambda records, _: replayed(records),
+}
 
 
 def experiment(name: str, source: Path, repetitions: int) -> Experiment:
-    """Run an experiment with the noise of a trial log."""
+    """Run an experiment with the noise, or the answers, of a trial log."""
     from loaders._trial import machine
 
-    counts = EXPERIMENTS[name](noise(decoded(source)), repetitions)
+    counts = EXPERIMENTS[name](decoded(source), repetitions)
     cpu = machine.environment(threads={}, memory_method="").cpu
     started = datetime.now(UTC).isoformat(timespec="seconds")
     return Experiment(name, started, machine.commit(), cpu, f"{source.parent.name}/{source.name}", counts)

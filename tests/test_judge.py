@@ -50,6 +50,22 @@ def test_words_follow_from_the_intervals(one: Difference, margin: float, beyond:
     assert (found.ratio.low, found.ratio.high, found.ratio.count) == (low, high, one.rounds)
 
 
+def test_words_of_a_page_and_of_a_check() -> None:
+    def word(ratio: float, error: float, **bounds: float) -> tuple[str, bool]:
+        found = judge(Difference(math.log(ratio), error, 20, 6), **{"margin": 1.10, **bounds})
+        return found.verdict, found.small
+
+    assert word(1.9, 0.01) == ("more", False)
+    assert word(1.04, 0.005) == ("more", True)
+    assert word(0.96, 0.005) == ("less", True)
+    assert word(1.0, 0.02) == ("no difference", False)
+    assert word(1.5, 0.3) == ("undecided", False)
+    check = {"margin": 1.05, "beyond": 1.02}
+    assert word(1.015, 0.001, **check) == ("no difference", False), "sure, and too little to matter"
+    assert word(1.04, 0.003, **check) == ("more", True)
+    assert word(0.9, 0.005, **check) == ("less", False)
+
+
 @given(differences, st.floats(1.01, 2))
 def test_swapped_sides_turn_the_word_round(one: Difference, margin: float) -> None:
     words = {"less": "more", "more": "less", "no difference": "no difference", "undecided": "undecided"}

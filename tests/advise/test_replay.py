@@ -7,14 +7,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from loaders import _evidence
 from loaders._advise import choose, replay
 from loaders._report.readme import PUBLISHED
 from loaders._trial import log
 from loaders._trial.record import SCHEMA, Record
 from tests.advise import golden, made
 from tests.conftest import ROOT
-
-BROKEN = ("forbidden", "beyond the budget", "of unknown law", "slower", "null though something is allowed")
 
 
 def _published() -> list[Record]:
@@ -35,7 +34,7 @@ def test_every_recommendation_is_what_the_raw_trials_allow(run: str) -> None:
     if not records:
         pytest.skip("no results of the present schema are published")
     counts = replay.replay(records)
-    assert {name: counts[name] for name in BROKEN} == dict.fromkeys(BROKEN, 0)
+    assert {name: counts[name] for name in replay.BROKEN} == dict.fromkeys(replay.BROKEN, 0)
     assert counts["settings"] == 288 * counts["cases"]
     assert counts["recommended"] + counts["null"] == counts["settings"]
     assert counts["recommended"] > 0 or run == "one round"
@@ -90,3 +89,11 @@ def test_a_budget_that_is_passed_and_a_slower_choice_are_found(monkeypatch: pyte
 
     monkeypatch.setattr(choose.Reckoned, "decide", slowest)
     assert replay.replay(records)["slower"] > 0
+
+
+def test_the_evidence_counts_broken_rules(tmp_path: Path) -> None:
+    for each in made.run(rounds=2):
+        log.append(tmp_path / "trials.jsonl", each)
+    found = _evidence.experiment("replay", tmp_path / "trials.jsonl", 1)
+    assert [each.share for each in found.counts] == [0.0] * len(replay.BROKEN)
+    assert all(each.is_reached and each.repetitions == 288 for each in found.counts)

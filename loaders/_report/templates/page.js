@@ -330,7 +330,6 @@ const advise = (section) => {
 };
 for (const section of all("section.chooser")) {
   const form = section.querySelector("form");
-  if (!form.elements.choice.options.length) continue;
   section.hidden = false;
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("input", () => advise(section));
