@@ -11,7 +11,7 @@ THEN := caching record_format read_order python_map
 export BASE ?= main
 
 .DEFAULT_GOAL := help
-.PHONY: help setup bench full test lint format check check-perf report pages readme clean
+.PHONY: help setup bench full test lint format check check-perf report pages evidence readme clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{ printf "  make %-13s %s\n", $$1, $$2 }'
@@ -72,6 +72,9 @@ pages: setup ## Write asv's site with the comparison page in it, as it is deploy
 		test -s "$(SITE)/$$file" || { echo "$(SITE)/$$file is missing or empty" >&2; exit 1; }; \
 	done
 	@echo "open $(CURDIR)/$(SITE)/comparison.html, or all of it: $(BIN)/asv preview"
+
+evidence: setup ## Repeat what must be repeated to be believed: simulated comparisons and checks, and every recommendation
+	$(LOADERS) evidence
 
 readme: setup ## Renew the README's table and picture from the published results
 	$(LOADERS) readme

@@ -116,13 +116,21 @@ class Comparison(ABC):
         good = [each for each in self.records if each.status == "ok"]
         if not good:
             return None  # asv's word for "failed"
-        values = [getattr(each.metrics, metric) for each in good]
+        values = [getattr(each.metrics, metric, None) for each in good]  # an older commit may not have it
         present = [float(value) for value in values if value is not None]
         return {"samples": present, "number": 1} if present else float("nan")  # NaN is "not applicable"
 
     @unit("seconds")
     def track_epoch_time(self, _records: list[Record], *_: str) -> Samples | float | None:
         return self.samples("epoch_time")
+
+    @unit("seconds")
+    def track_steady_time(self, _records: list[Record], *_: str) -> Samples | float | None:
+        return self.samples("steady_time")
+
+    @unit("seconds")
+    def track_start_time(self, _records: list[Record], *_: str) -> Samples | float | None:
+        return self.samples("start_time")
 
     @unit("seconds")
     def track_first_batch_time(self, _records: list[Record], *_: str) -> Samples | float | None:
@@ -139,6 +147,10 @@ class Comparison(ABC):
     @unit("bytes")
     def track_peak_memory(self, _records: list[Record], *_: str) -> Samples | float | None:
         return self.samples("peak_memory")
+
+    @unit("bytes")
+    def track_needed_memory(self, _records: list[Record], *_: str) -> Samples | float | None:
+        return self.samples("needed_memory")
 
     @unit("bytes")
     def track_retained_memory(self, _records: list[Record], *_: str) -> Samples | float | None:

@@ -11,7 +11,7 @@ QUESTION = "read_order"
 class Comparison(_base.Comparison):
     """Samples of the comparison run: independent processes, rounds in shuffled order."""
 
-    version = "2"
+    version = "3"
 
     params, param_names = _base.parameters(QUESTION)
 
@@ -22,7 +22,7 @@ class Comparison(_base.Comparison):
 class Drain(_base.Drain):
     """One epoch in asv's own process."""
 
-    version = "2"
+    version = "3"
 
     question = QUESTION
     params = _base.parameters(QUESTION)[0][:1]

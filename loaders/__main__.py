@@ -460,7 +460,7 @@ def selftest(*, checks: int, minutes: float, subject: str, as_json: bool) -> Non
 
 
 @main.command()
-@click.argument("names", nargs=-1, type=click.Choice(("simulation", "checks", "replay")))
+@click.argument("names", nargs=-1, type=click.Choice(("simulation", "checks", "replay", "law")))
 @click.option("--repetitions", type=click.IntRange(min=2), default=1000, show_default=True, help="Of each kind.")
 @click.option(
     "--noise",
@@ -469,14 +469,18 @@ def selftest(*, checks: int, minutes: float, subject: str, as_json: bool) -> Non
 )
 @_json
 def evidence(names: Sequence[str], repetitions: int, noise: Path | None, *, as_json: bool) -> None:
-    """Count how often the judge and the check are wrong (`simulation`, `checks`) and recommendations (`replay`).
+    """Count how often judge, check, recommendations and the law of memory are wrong.
+
+    `simulation` and `checks` plant the truth in the noise of real trials; `replay` reads raw trials a second time; `law`
+    holds predictions against trials with four times the data.
 
     Each experiment is kept as it ends. Exit code 1 where a count misses what is wanted by more than chance explains.
     """
     from loaders import _evidence, _terminal
+    from loaders._report.readme import PUBLISHED
     from loaders._trial import log, machine
 
-    source = noise or log.log_path("reference")
+    source = noise or log.results_root() / PUBLISHED / log.NAME
     found = []
     for name in names or _evidence.EXPERIMENTS:
         found.append(_evidence.experiment(name, source, repetitions))

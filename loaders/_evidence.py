@@ -18,7 +18,7 @@ import msgspec
 
 from loaders import _judge
 from loaders._errors import InputError
-from loaders._trial.record import Record
+from loaders._trial.record import SCHEMA, Record
 
 if TYPE_CHECKING:
     import numpy as np
@@ -310,10 +310,53 @@ def replayed(records: Sequence[Record]) -> list[Count]:
     return [Count(f"recommendation: {rule}", counts[rule] / settings, 0.0, settings, "at most", 0.0) for rule in BROKEN]
 
 
+FORESEEN, FORESEEN_CASE = "batching", {"augment": "off"}
+"""The question, and the case, whose memory is predicted for more data than it was measured with."""
+
+FURTHER, TRIALS = "x64", 3
+"""Four times the largest amount of the comparison, in trials by hand (``--size large``), and how many of each strategy."""
+
+BEYOND = 1.1
+"""Times its upper bound: what no mean may pass."""
+
+
+def foreseen(records: Sequence[Record]) -> list[Count]:
+    """Hold what the law of memory predicts from three amounts against trials with four times the largest of them."""
+    from loaders._advise import candidates, choose
+
+    run = candidates.pick(records, FORESEEN, FORESEEN_CASE, "")
+    laws = choose.laws_of(candidates.candidates(run, FORESEEN, FORESEEN_CASE))
+    measured: dict[str, list[Record]] = {}
+    for record in records:
+        if record.schema == SCHEMA and record.question == FORESEEN and record.case.get("data") == FURTHER:
+            measured.setdefault(record.strategy, []).append(record)
+    within, passed = [], []
+    for name, trials in measured.items():
+        needed = [each.metrics.needed_memory for each in trials if each.metrics.needed_memory is not None]
+        samples = trials[0].metrics.samples
+        predicted = laws[name].at(samples) if name in laws and samples else None
+        if len(needed) < TRIALS or predicted is None or predicted.low is None or predicted.high is None:
+            continue  # it had said that it does not know
+        mean = math.fsum(needed) / len(needed)
+        within.append(float(predicted.low <= mean <= predicted.high))
+        passed.append(float(mean > BEYOND * predicted.high))
+    if not within:
+        raise InputError(
+            f"no trials to hold the law of memory against: `python -m loaders trial {FORESEEN} STRATEGY --size large "
+            f"--case data={FURTHER}`, {TRIALS} times each"
+        )
+    said = f"of {len(measured)} strategies with four times the data, {len(within)} predicted"
+    return [
+        Count(f"memory within the predicted interval, {said}", sum(within) / len(within), 0, len(within), "at least", 0.9),
+        Count(f"memory over 1.1 times the upper bound, {said}", sum(passed) / len(passed), 0, len(passed), "at most", 0),
+    ]
+
+
 EXPERIMENTS: Mapping[str, Callable[[Sequence[Record], int], list[Count]]] = {
     "simulation": lambda records, repetitions: simulation(noise(records), repetitions),
     "checks": lambda records, repetitions: checks(noise(records), repetitions),
     "replay": lambda records, _: replayed(records),
+    "law": lambda records, _: foreseen(records),
 }
 
 

@@ -37,6 +37,9 @@ Kind = Literal[
 CHOICE: tuple[Kind, ...] = ("recommended", "as good", "slower", "undecided")
 """What a strategy is that may be taken."""
 
+BATCH = 32
+"""Samples: what every strategy that batches was measured with (``loaders._registry.Job.batch_size``)."""
+
 KEEPS_UP = 0.1
 """A share of a step. A loader that is waited for less is not the bottleneck."""
 
@@ -263,8 +266,25 @@ def reckon(candidates: Sequence[Candidate], settings: Settings, laws: Mapping[st
     steady = all(each.largest.first.keys() == each.largest.steady.keys() for each in whole)
     totals = {each.name: _total(each, settings, steady=steady) for each in timed}
     waits = {each.name: _waits(each, settings, steady=steady) for each in timed}
-    memory = {name: each.at(settings.samples) for name, each in found.items()}
+    memory = {each.name: memory_of(each, found[each.name], settings) for each in candidates if each.name in found}
     return Reckoned(candidates, settings.step, found, memory, totals, waits, steady)
+
+
+def memory_of(candidate: Candidate, law: Law, settings: Settings) -> Estimate | None:
+    """Return what the reader's samples need, in batches of the reader's size; ``None`` where that is unknown.
+
+    What does not follow the amount of data is batches, in hand and in buffers, and grows with theirs. Of smaller batches
+    no less is said to be needed than was measured, and single elements are batched by nobody here.
+    """
+    predicted, amount = law.at(settings.samples), candidate.largest
+    if predicted is None or amount.samples == amount.batches or settings.batch <= BATCH:
+        return predicted
+    slope = law.per_sample.value if law.kind == "linear" and law.per_sample else 0.0
+    reached = min(settings.samples, amount.samples)
+    fixed = max(0.0, (law.at(reached) or predicted).value - slope * reached)
+    more = (settings.batch / BATCH - 1) * fixed
+    high = None if predicted.high is None else predicted.high + more
+    return Estimate(predicted.value + more, predicted.low, high, predicted.count)
 
 
 def _waits(candidate: Candidate, settings: Settings, *, steady: bool) -> dict[int, float]:

@@ -114,5 +114,5 @@ def source_in_words(answer: Answer) -> str:
         f"{source.data}, {', '.join(map(str, source.amounts))} samples in batches of 32."
     )
     if answer.settings.batch > 32:
-        said += f" Memory with batches of {answer.settings.batch} was not measured: what holds batches needs more."
+        said += f" Memory with batches of {answer.settings.batch} is reckoned: what holds batches grows with theirs."
     return said

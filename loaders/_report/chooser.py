@@ -7,6 +7,7 @@ what its own words need: memory by samples, and seconds a batch by round.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,14 +15,14 @@ import msgspec
 
 from loaders import _registry, _words
 from loaders._advise import candidates
-from loaders._advise.choose import Candidate, Decision, Kind, Settings, laws_of, reckon
+from loaders._advise.choose import Candidate, Decision, Kind, Settings, laws_of, memory_of, reckon
 from loaders._advise.words import Source
 from loaders._trial.record import Record
 
 MEMORY = tuple(2**26 * 2**power for power in (0, 1, 2, 3, 4, 5, 6, 7, 8, 10))
-STEPS = (0.0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
-"""In seconds. With batches in powers of two, many settings have as many seconds a sample as others, and one answer."""
-BATCHES = (16, 32, 64, 128, 256)
+STEPS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
+"""In seconds."""
+BATCHES = (32, 64, 128, 256)
 SAMPLES = (1000, 10_000, 100_000, 1_000_000)
 EPOCHS = (1, 20, 100)
 
@@ -83,7 +84,7 @@ def options() -> dict[str, list[tuple[str, str, bool]]]:
 
 
 def embedded(choice: Choice) -> dict[str, Any]:
-    """Return what the page holds of one choice; ``answers`` is by seconds a sample, samples, epochs and memory."""
+    """Return what the page holds of one choice; ``answers`` is by step, batch, samples, epochs and memory."""
     return msgspec.json.decode(_embedded(msgspec.json.encode(choice)))
 
 
@@ -92,19 +93,20 @@ def _embedded(encoded: bytes) -> bytes:
     choice = msgspec.json.decode(encoded, type=Choice)
     among, source = choice.candidates, choice.source
     laws = laws_of(among)
-    paces = list(dict.fromkeys(step / batch for step in STEPS for batch in BATCHES))
-    example = {step / batch: (step, batch) for step in STEPS for batch in BATCHES}
     table: dict[str, int] = {}
     answers = []
-    for pace in paces:
-        step, batch = example[pace]
-        for samples in SAMPLES:
-            for epochs in EPOCHS:
-                reckoned = reckon(among, Settings(0, step, batch, samples, epochs), laws)
-                for memory in MEMORY:
-                    decision = reckoned.decide(memory)
-                    answers.append(table.setdefault(_lettered(decision, among), len(table)))
-    bounds = {each.name: [laws[each.name].at(samples) for samples in SAMPLES] for each in among if each.name in laws}
+    for step, batch, samples, epochs in itertools.product(STEPS, BATCHES, SAMPLES, EPOCHS):
+        reckoned = reckon(among, Settings(0, step, batch, samples, epochs), laws)
+        for memory in MEMORY:
+            answers.append(table.setdefault(_lettered(reckoned.decide(memory), among), len(table)))
+    bounds = {
+        each.name: [
+            [memory_of(each, laws[each.name], Settings(0, batch=batch, samples=samples)) for samples in SAMPLES]
+            for batch in BATCHES
+        ]
+        for each in among
+        if each.name in laws
+    }
     usual = reckon(among, DEFAULT, laws)
     return msgspec.json.encode(
         {
@@ -115,12 +117,14 @@ def _embedded(encoded: bytes) -> bytes:
                     "problem": each.problem,
                     "law": laws[each.name].kind if each.name in laws else None,
                     "why": laws[each.name].why if each.name in laws else "it was not measured",
-                    "memory": [bound and (bound.value, bound.low, bound.high) for bound in bounds.get(each.name, [])],
+                    "memory": [
+                        [bound and (bound.value, bound.low, bound.high) for bound in of_batch]
+                        for of_batch in bounds.get(each.name, [])
+                    ],
                     **_paces(each, steady=usual.steady),
                 }
                 for each in among
             ],
-            "paces": [[paces.index(step / batch) for batch in BATCHES] for step in STEPS],
             "table": list(table),
             "answers": answers,
             "measured": source.measured,

@@ -110,6 +110,21 @@ def test_what_keeps_everything_fits_little_data_only() -> None:
     assert decided(array, SLOW, samples=10_000).kinds["fast"] == "does not fit"
 
 
+def _needs(amounts: list[Amount], **changes: float) -> float:
+    asked = msgspec.structs.replace(Settings(2**30, 0.05), **changes)
+    found = reckon([Candidate("one", amounts=amounts)], asked).memory["one"]
+    assert found is not None
+    return found.value / MIB
+
+
+def test_what_holds_batches_grows_with_them_and_what_holds_the_data_does_not() -> None:
+    level, both = planted(0.001, level=40), planted(0.001, level=40, slope=0.5)
+    assert [_needs(level, batch=batch) for batch in (16, 32, 64, 128)] == pytest.approx([40, 40, 80, 160])
+    assert [_needs(both, batch=batch) for batch in (32, 64)] == pytest.approx([5040, 5080])
+    one_by_one = [msgspec.structs.replace(each, batches=each.samples) for each in level]
+    assert _needs(one_by_one, batch=128) == pytest.approx(40)
+
+
 def test_few_epochs_do_not_pay_for_a_conversion() -> None:
     converted = Candidate("converted", converts=True, amounts=planted(0.0005, convert=0.01))
     plain = Candidate("plain", amounts=planted(0.001))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -108,9 +109,7 @@ def test_what_is_embedded_is_small_and_whole() -> None:
     found = chooser.embedded(choice)
     assert len(json.dumps(found)) < 60_000
     most = len(found["answers"])
-    assert most == (1 + max(map(max, found["paces"]))) * len(chooser.SAMPLES) * len(chooser.EPOCHS) * len(
-        chooser.MEMORY
-    )
+    assert most == math.prod(map(len, chooser.VALUES.values()))
     assert all(len(each) == len(choice.candidates) + 1 for each in found["table"])
 
 

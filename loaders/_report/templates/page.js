@@ -227,8 +227,8 @@ const listed = (names) => (names.length > 4 ? `${names.slice(0, 4).join(", ")} a
 const BOTTLENECK = { y: true, n: false, "?": null };
 // `asked` holds the place of each setting among its values.
 const decisionOf = ({ values, kinds }, choice, asked) => {
-  const pace = choice.paces[asked.step][asked.batch];
-  const place = ["samples", "epochs", "memory"].reduce((sum, name) => sum * values[name].length + asked[name], pace);
+  const order = ["step", "batch", "samples", "epochs", "memory"];
+  const place = order.reduce((sum, name) => sum * values[name].length + asked[name], 0);
   const letters = choice.table[choice.answers[place]];
   const found = choice.strategies.map((each, index) => ({
     ...each,
@@ -262,7 +262,7 @@ const reasonsOf = ({ found, recommended, rivals, bottleneck }, { memory, step, b
   const fitting = found.filter((each) => RANK.indexOf(each.kind) >= 0 && RANK.indexOf(each.kind) < 4);
   const lacking = found.filter((each) => each.kind === "not measured").map((each) => each.name);
   const unknown = found.filter((each) => each.kind === "memory unknown").map((each) => each.name);
-  const needs = (one) => one.memory[place][2];
+  const needs = (one) => one.memory[place.batch][place.samples][2];
   if (!recommended) {
     const known = found.filter((each) => each.kind === "does not fit").sort((one, other) => needs(one) - needs(other));
     const least = known.length ? ` ${amount(needs(known[0]))} would do, for ${known[0].name}.` : "";
@@ -298,7 +298,7 @@ const advise = (section) => {
   const choice = data.choices[form.elements.choice.value];
   const decision = decisionOf(data, choice, place);
   section.querySelector(".source").textContent = choice.from;
-  section.querySelector(".advice").textContent = reasonsOf(decision, { ...asked, place: place.samples });
+  section.querySelector(".advice").textContent = reasonsOf(decision, { ...asked, place });
   const rank = (kind) => (RANK.includes(kind) ? RANK.indexOf(kind) : RANK.length);
   const lines = decision.found
     .map((each) => ({ ...each, waits: waitOf(each, asked.step, asked.batch) }))
@@ -313,7 +313,7 @@ const advise = (section) => {
     const isShown = rank(one.kind) < RANK.length;
     for (const words of [
       verdictOf(one, !decision.rivals.length),
-      isShown ? estimated(one.memory[place.samples], amount) : NONE,
+      isShown ? estimated(one.memory[place.batch][place.samples], amount) : NONE,
       isShown ? estimated(one.waits, duration) : NONE,
     ])
       line.insertCell().textContent = words;
