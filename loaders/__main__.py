@@ -471,8 +471,8 @@ def selftest(*, checks: int, minutes: float, subject: str, as_json: bool) -> Non
 def evidence(names: Sequence[str], repetitions: int, noise: Path | None, *, as_json: bool) -> None:
     """Count how often judge, check, recommendations and the law of memory are wrong.
 
-    `simulation` and `checks` plant the truth in the noise of real trials; `replay` reads raw trials a second time; `law`
-    holds predictions against trials with four times the data.
+    `simulation` and `checks` plant the truth in the noise of real trials; `replay` reads raw trials a second time;
+    `law` holds predictions against trials with four times the data.
 
     Each experiment is kept as it ends. Exit code 1 where a count misses what is wanted by more than chance explains.
     """

@@ -273,8 +273,8 @@ def reckon(candidates: Sequence[Candidate], settings: Settings, laws: Mapping[st
 def memory_of(candidate: Candidate, law: Law, settings: Settings) -> Estimate | None:
     """Return what the reader's samples need, in batches of the reader's size; ``None`` where that is unknown.
 
-    What does not follow the amount of data is batches, in hand and in buffers, and grows with theirs. Of smaller batches
-    no less is said to be needed than was measured, and single elements are batched by nobody here.
+    What does not follow the amount of data is batches, in hand and in buffers, and grows with theirs. Of smaller
+    batches no less is said to be needed than was measured, and single elements are batched by nobody here.
     """
     predicted, amount = law.at(settings.samples), candidate.largest
     if predicted is None or amount.samples == amount.batches or settings.batch <= BATCH:
