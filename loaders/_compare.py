@@ -7,14 +7,14 @@ import hashlib
 import platform
 import random
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import psutil
 
-from loaders import _registry
+from loaders import _registry, _rows
 from loaders._corpus import SIZES, Corpus
 from loaders._errors import InputError
 from loaders._trial import Record, Trial, log, machine, run_trial
@@ -24,6 +24,11 @@ SEED = 1
 
 GIVE_UP_AFTER = 2
 """A strategy that was not ok so often is not run again in the same comparison: it has been seen to fail."""
+
+LOOKS = (3, 6, 12, 24)
+"""After so many rounds it is asked who may still be the fastest, and the rounds until the next look are theirs. Looks
+are fixed beforehand: to look after every round would drop the truly best in the end. Three rounds are everybody's, as
+fewer tell nothing of how far trials differ, nor of how memory follows the data."""
 
 CONTINUE_WITHIN = timedelta(hours=24)
 """An interrupted run that is older is begun anew: too much of the machine may have changed."""
@@ -206,8 +211,9 @@ def _run(
     for record in records:
         done(record)
     a_round = planned.trials_a_round
+    due = _Due()
     for index, trial in planned.trials():
-        if not _is_due(index, trial, records):
+        if not due(index, trial, records):
             continue
         begin(trial)
         record = run_trial(trial, planned.corpus, run=name, round=index, planned=a_round)
@@ -217,11 +223,38 @@ def _run(
     return records
 
 
-def _is_due(index: int, trial: Trial, records: list[Record]) -> bool:
-    """Whether a trial still has to be run: it was not, and the strategy has not failed too often."""
-    same = [each for each in records if (each.strategy, each.case) == (trial.strategy, trial.case)]
-    failures = sum(each.status != "ok" for each in same)
-    return failures < GIVE_UP_AFTER and all(each.round != index for each in same)
+class _Due:
+    """Whether a trial still has to be run: it was not, its strategy has not failed too often and may be the best."""
+
+    def __init__(self) -> None:
+        self._contenders: dict[str, set[str]] = {}
+
+    def __call__(self, index: int, trial: Trial, records: Sequence[Record]) -> bool:
+        same = [each for each in records if (each.strategy, each.case) == (trial.strategy, trial.case)]
+        failures = sum(each.status != "ok" for each in same)
+        if failures >= GIVE_UP_AFTER or any(each.round == index for each in same):
+            return False
+        look = max((each for each in LOOKS if each <= index), default=0)
+        if not look:
+            return True
+        case = f"{look} {_spelled(trial.case)}"
+        if case not in self._contenders:
+            self._contenders[case] = contenders(
+                [each for each in records if each.case == trial.case and each.round < look]
+            )
+        return trial.strategy in self._contenders[case]
+
+
+def contenders(records: Sequence[Record]) -> set[str]:
+    """Return the strategies of one case that may still be the fastest, once or over many epochs, with their baseline.
+
+    So are those whose output one of them reproduces: what is left of their difference is asked too.
+    """
+    if not records:
+        return set()
+    rows = _rows.comparison(records).rows
+    found = {row.strategy for row in rows if row.in_best or row.in_best_total or row.is_baseline}
+    return found | {row.matches for row in rows if row.matches and row.strategy in found}
 
 
 def _unfinished(planned: Plan, logged: list[Record]) -> tuple[str, list[Record]]:
@@ -232,6 +265,7 @@ def _unfinished(planned: Plan, logged: list[Record]) -> tuple[str, list[Record]]
     if runs:
         records = [record for record in logged if record.run == runs[-1]]
         recent = now - datetime.fromisoformat(records[0].started) < CONTINUE_WITHIN
-        if recent and any(_is_due(index, trial, records) for index, trial in planned.trials()):
+        due = _Due()
+        if recent and any(due(index, trial, records) for index, trial in planned.trials()):
             return runs[-1], records
     return f"{now:%Y%m%dT%H%M%S}-{key}", []

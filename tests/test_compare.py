@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
@@ -149,6 +150,35 @@ def test_a_plan_follows_from_the_size(corpus: Corpus, size: str, cases: int, rou
     assert (len(planned.cases), planned.rounds) == (cases, rounds)
     assert 0 < (planned.trial("list_to_list", {}, 1).memory_limit or 0) < 2**50
     assert planned.strategies[0] == "list_to_list"
+
+
+def test_rounds_beyond_the_third_go_to_those_that_may_be_the_fastest(
+    planned: Plan, runner: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = {"numpy_to_numpy": 9.0, "mixed_copy": 5.0, "permutation_index": 1.0}
+
+    def timed(trial: Trial, corpus: Corpus, **more: Any) -> Record:
+        record = runner(trial, corpus, **more)
+        wobble = 1 + 0.01 * ((record.round + len(trial.strategy)) % 3)
+        # With more images nothing can be told apart.
+        takes = seconds[trial.strategy] * wobble if trial.case["images"] == "500" else 1 + record.round % 3
+        return msgspec.structs.replace(record, metrics=msgspec.structs.replace(record.metrics, epoch_time=takes))
+
+    monkeypatch.setattr(_compare, "run_trial", timed)
+    six = dataclasses.replace(planned, rounds=6)
+    _compare.run(six)
+    ran = Counter((strategy, images) for _, strategy, images in runner.ran)
+    assert ran["permutation_index", "500"] == 6
+    assert ran["numpy_to_numpy", "500"] == 6  # the baseline, which ratios are taken to
+    assert ran["mixed_copy", "500"] == 3
+    assert all(ran[strategy, "2000"] == 6 for strategy in STRATEGIES)
+    runner.ran.clear()
+    runner.stop_at = 8
+    with pytest.raises(KeyboardInterrupt):
+        _compare.run(dataclasses.replace(six, deadline=61.0))
+    runner.stop_at = None
+    _compare.run(dataclasses.replace(six, deadline=61.0))  # continued, and the same are left out
+    assert Counter((strategy, images) for _, strategy, images in runner.ran) == ran
 
 
 def test_a_quick_plan_runs_what_carries_the_finding_and_outside_strategies(corpus: Corpus) -> None:
