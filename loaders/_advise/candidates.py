@@ -34,14 +34,18 @@ def without_size(case: Mapping[str, str], question: _registry.Question) -> dict[
 def runs(records: Iterable[Record], question: str) -> list[list[Record]]:
     """Return the runs of a question that an answer may rest on, the newest first: present schema, one whole round.
 
-    What two commits or two processors measured is never joined, though they continued one run.
+    What two commits or two processors measured is never joined, though they continued one run. A trial that was skipped
+    or ended early could not describe its surroundings, and counts for those of its run.
     """
-    found: defaultdict[tuple[str, ...], list[Record]] = defaultdict(list)
+    by_run: defaultdict[tuple[str, ...], list[Record]] = defaultdict(list)
     for each in records:
-        if each.question == question and each.schema == SCHEMA and each.run and each.environment.packages:
-            of = each.environment
-            found[of.machine, of.cpu, of.commit, each.run, each.size, each.data].append(each)
-    whole = [each for each in found.values() if _has_whole_round(each)]
+        if each.question == question and each.schema == SCHEMA and each.run:
+            by_run[each.environment.machine, each.environment.commit, each.run, each.size, each.data].append(each)
+    found: list[list[Record]] = []
+    for run in by_run.values():
+        processors = {each.environment.cpu for each in run} - {""}
+        found += [[each for each in run if each.environment.cpu in (cpu, "")] for cpu in processors]
+    whole = [each for each in found if _has_whole_round(each)]
     return sorted(whole, key=lambda each: max(record.started for record in each), reverse=True)
 
 
@@ -159,7 +163,7 @@ def source(run: Sequence[Record], case: Mapping[str, str], found: Sequence[Candi
     """Return where the figures come from."""
     question = _registry.find_question(run[0].question)
     within = [each for each in run if without_size(each.case, question) == case]
-    environment = run[0].environment
+    environment = max((each.environment for each in run), key=lambda each: len(each.packages))
     return Source(
         environment.machine,
         environment.machine == own,

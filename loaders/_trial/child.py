@@ -28,7 +28,7 @@ from loaders._contract import samples
 from loaders._corpus import Corpus, damage, load_corpus
 from loaders._errors import InputError, WrongOutputError
 from loaders._trial import machine, memory, pagecache, timing
-from loaders._trial.drain import Slow, Tracer, cpu_time, drain, most
+from loaders._trial.drain import Slow, Tracer, cpu_time, drain
 from loaders._trial.record import (
     Converted,
     Imported,
@@ -126,9 +126,14 @@ def run(trial: Trial, tell: Callable[[Progress | Measured | Imported | Outcome],
     in_use_before, held_before = malloc.in_use_and_held()
     tell(Progress(baseline, baseline_tree, surroundings))
 
+    seen = memory.Held()  # the most of each kind, at its own time
+
     def read_memory() -> tuple[memory.Held, int, int]:
+        nonlocal seen
+        now = memory.held() - baseline
+        seen = seen.most(now)
         in_use, held = malloc.in_use_and_held()
-        return memory.held() - baseline, in_use - in_use_before, held - held_before
+        return now, in_use - in_use_before, held - held_before
 
     if not variant.convert:
         job.directory.mkdir()
@@ -176,7 +181,7 @@ def run(trial: Trial, tell: Callable[[Progress | Measured | Imported | Outcome],
             raise WrongOutputError(f"delivered {delivered} samples in epoch 1 and {sum(each.samples)} in epoch {epoch}")
     if passes > 1:
         timelines = timing.passes(timeline, passes)
-    seen = most(fast.most, slow.most)
+    shared = passes if len(timelines) == 1 else 1  # several passes in a few batches: each took its share
     # From inputs made afresh: a strategy may have overwritten those that it was given.
     directory = job.directory if variant.convert else Path("again")  # a cache must be filled anew
     fresh = job_of(trial, question, corpus, directory=directory)
@@ -193,7 +198,7 @@ def run(trial: Trial, tell: Callable[[Progress | Measured | Imported | Outcome],
         began=timeline.start,
         ended=timeline.end if passes > 1 else timelines[-1].end,
         metrics=Metrics(
-            epoch_time=timing.epoch_time(first),
+            epoch_time=timing.epoch_time(first) / shared,
             steady_time=steady_time,
             start_time=timing.start_time(timelines),
             wait_time=timing.wait_time(slow_epoch) if slow_epoch else None,
@@ -342,9 +347,10 @@ def import_ahead(function: Callable[..., Any], more: Iterable[str] = ()) -> dict
     for module_name, attributes in named.items():
         with contextlib.suppress(ImportError):
             module = importlib.import_module(module_name)
-            for attribute in attributes:
+            for attribute in sorted(attributes):
                 if not hasattr(module, attribute):
-                    importlib.import_module(f"{module_name}.{attribute}")
+                    with contextlib.suppress(ImportError):  # no module
+                        importlib.import_module(f"{module_name}.{attribute}")
     threads = {"BLAS": 1}
     if "cv2" in sys.modules:
         import cv2

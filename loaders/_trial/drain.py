@@ -32,7 +32,6 @@ class Tracer:
         self, read: Callable[[], tuple[Held, int, int]], clock: Callable[[], float] = time.perf_counter
     ) -> None:
         self.points: list[tuple[int, float, Held, int, int]] = []
-        self.most = Held()  # of each kind, at its own time
         self._read = read
         self._clock = clock
         self._next = 0.0
@@ -43,12 +42,12 @@ class Tracer:
         """Read memory after batch ``step``, unless it is too early to read again."""
         if now < self._next or step % self._stride:
             return
+        before = self._clock()  # ``now`` is when the batch came, and the consumer may have slept since
         resident, in_use, held = self._read()
         after = self._clock()
         self.points.append((step, now, resident, in_use, held))
-        self.most = most(self.most, resident)
         # One slow reading (the machine was busy) must not leave a hole of a second in the trace.
-        self._cost = min(after - now, 1.5 * self._cost)
+        self._cost = min(after - before, 1.5 * self._cost)
         self._next = after + self._cost * TRACE_SHARE
         if len(self.points) > TRACE_POINTS:
             self._stride *= 2
@@ -141,11 +140,6 @@ def drain(
         del iterator
         timelines.append(Timeline(start, asked, received, end, samples, paused))
     return timelines, kept
-
-
-def most(one: Held, other: Held) -> Held:
-    """Return the higher of each kind."""
-    return Held(max(one.anonymous, other.anonymous), max(one.file, other.file), max(one.shared, other.shared))
 
 
 def cpu_time() -> float:

@@ -146,8 +146,9 @@ def growth(trace: MemoryTrace, *, steps_per_epoch: float, memory: int = 0) -> Gr
         This machine's, in bytes, to say how long it would last.
     """
     steps = trace.step[-1] if trace.step else 0
-    if len(trace.step) < MIN_POINTS:
-        longer = max(2, math.ceil(MIN_POINTS / max(1, len(trace.step))))
+    seen = len(set(trace.step))  # a tree is looked at by the clock, several times a step where steps are long
+    if seen < MIN_POINTS:
+        longer = max(2, math.ceil(MIN_POINTS / max(1, seen)))
         return Growth(
             "undecided", 0, 0, 0, 0, 0, steps, f"the trace is too short; {longer} times as many epochs would do"
         )

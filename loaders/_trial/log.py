@@ -83,7 +83,7 @@ def refuse_other_processor(path: Path, processor: str) -> None:
     InputError
         Naming both, and the remedy.
     """
-    others = {each.environment.cpu for each in read(path) if each.schema == SCHEMA} - {processor, ""}
+    others = {each.environment.cpu for each in read(path)} - {processor, ""}
     if others:
         raise InputError(
             f"{path.parent.name} is the name of a machine with another processor ({sorted(others)[0]}, this is "

@@ -120,6 +120,10 @@ class Held(msgspec.Struct, frozen=True):
         """What the system cannot take back."""
         return self.anonymous + self.shared
 
+    def most(self, other: Held) -> Held:
+        """Return the more of each kind."""
+        return Held(max(self.anonymous, other.anonymous), max(self.file, other.file), max(self.shared, other.shared))
+
     def __add__(self, other: Held) -> Held:
         return Held(self.anonymous + other.anonymous, self.file + other.file, self.shared + other.shared)
 

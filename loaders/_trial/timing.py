@@ -44,8 +44,13 @@ def epoch_time(timeline: Timeline) -> float:
 
 
 def passes(timeline: Timeline, count: int) -> list[Timeline]:
-    """Cut the timeline of several passes in one (``repeat``) into one for each, at the batches nearest their ends."""
+    """Cut the timeline of several passes in one (``repeat``) into one for each, at the batches nearest their ends.
+
+    Where a pass has less than a batch there is nothing to cut, and the whole is returned.
+    """
     batches = len(timeline.received)
+    if batches < count:
+        return [timeline]
     cuts = [round(index * batches / count) for index in range(count + 1)]
     return [
         Timeline(
@@ -58,7 +63,6 @@ def passes(timeline: Timeline, count: int) -> list[Timeline]:
             paused=timeline.paused[max(0, first - 1) : last - 1 if last < batches else last],
         )
         for first, last in itertools.pairwise(cuts)
-        if first < last
     ]
 
 

@@ -23,7 +23,6 @@ from loaders._durable import remove_abandoned
 from loaders._errors import InputError
 from loaders._trial import group as groups
 from loaders._trial import imports, keeper, machine, memory
-from loaders._trial.drain import most
 from loaders._trial.growth import growth
 from loaders._trial.memory import Held
 from loaders._trial.record import (
@@ -167,16 +166,12 @@ def _completed(outcome: Outcome, seen: _Seen, progress: Progress | None) -> Metr
         highest = max([own.total, *(held.total for _, held in tree)])
         metrics = msgspec.structs.replace(metrics, peak_memory=max(0, highest))
     elif outcome.status == "ok" and metrics.peak_memory is not None:
-        peak = metrics.peak_memory_slow or metrics.peak_memory
-        seen_by_both = [own, *(held for _, held in tree)]
-        kinds = Held(metrics.anonymous_memory or 0, metrics.file_memory or 0, metrics.shared_memory or 0)
-        for each in seen_by_both:
-            kinds = most(kinds, each)
-        file = max(own.file, metrics.file_memory or 0)  # the process's own, as the peak is
-        kept = max([metrics.needed_memory or 0, own.kept, *(held.kept for _, held in tree)])
+        kinds = Held(metrics.anonymous_memory or 0, metrics.file_memory or 0, metrics.shared_memory or 0).most(own)
+        for _, held in tree:
+            kinds = kinds.most(held)
         metrics = msgspec.structs.replace(
             metrics,
-            needed_memory=max(0, kept if tree else max(peak - max(0, file), own.kept)),
+            needed_memory=max([metrics.needed_memory or 0, own.kept, *(held.kept for _, held in tree)]),
             anonymous_memory=kinds.anonymous,
             file_memory=kinds.file,
             shared_memory=kinds.shared,
@@ -296,7 +291,7 @@ def _look_after(
                     look_at_tree = now + TREE_COST * (time.monotonic() - now)
                     seen.tree.append((now, held))
                 else:
-                    seen.process = most(seen.process, held)
+                    seen.process = seen.process.most(held)
                 # What the system can take back is not held against it.
                 if trial.memory_limit is not None and held.kept > trial.memory_limit:
                     return Outcome(

@@ -189,9 +189,16 @@ def test_a_slow_consumer_comes_last_and_takes_what_it_wants() -> None:
     )
 
 
-def test_the_tracer_knows_the_most_of_each_kind_even_of_points_that_it_dropped() -> None:
-    held = iter([Held(1, 5, 0), Held(9, 1, 2), *[Held(2, 2, 1)] * 2000])
-    tracer = Tracer(lambda: (next(held), 0, 0), lambda: 0.0)
-    for step in range(1, 1500):
-        tracer(step, float(step))
-    assert tracer.most == Held(9, 5, 2)
+def test_what_a_consumer_sleeps_is_no_cost_of_reading_memory() -> None:
+    clock = Clock()
+
+    def read() -> tuple[Held, int, int]:
+        clock.now += 0.0001
+        return Held(), 0, 0
+
+    tracer = Tracer(read, clock)
+    for step in range(1, 21):
+        came = clock.now
+        clock.now += 0.1  # the consumer's own step
+        tracer(step, came)
+    assert len(tracer.points) > 15

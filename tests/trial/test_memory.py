@@ -73,6 +73,23 @@ def test_a_mapped_file_is_in_the_peak_and_the_system_can_take_it_back(
 
 
 @on_linux
+def test_a_spike_before_a_file_is_mapped_is_needed(strategy: Strategy, tmp_path: Path) -> None:
+    """What the file holds later is no part of it; it is seen from outside if it lasts some hundredths of a second."""
+    file = tmp_path / "mapped"
+    file.write_bytes(bytes(96 * MIB))
+    record = strategy(
+        "import mmap\n"
+        "spike = np.ones(64 * 2**17)\ntime.sleep(0.2)\ndel spike\n"
+        f"with open({str(file)!r}, 'rb') as file:\n"
+        "    sys.path.append(mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ))\n"
+        "np.frombuffer(sys.path[-1], np.uint8)[::4096].max()\n"
+        "return right"
+    )
+    assert record.metrics.peak_memory == pytest.approx(96 * MIB, abs=2 * MIB)
+    assert record.metrics.needed_memory == pytest.approx(64 * MIB, abs=2 * MIB)
+
+
+@on_linux
 def test_shared_memory_is_told_apart_and_cannot_be_taken_back(strategy: Strategy) -> None:
     record = strategy(
         "import mmap\nsys.path.append(mmap.mmap(-1, 32 * 2**20))\nsys.path[-1].write(bytes(32 * 2**20))\nreturn right"

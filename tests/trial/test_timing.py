@@ -104,3 +104,8 @@ def test_passes_in_one_are_cut_where_they_end(count: int, batches: int, each: fl
     assert sum(map(epoch_time, parts)) == pytest.approx(epoch_time(whole))
     for part in parts[1:]:
         assert epoch_time(part) == pytest.approx(batches * each)
+
+
+def test_passes_that_share_a_batch_are_not_cut() -> None:
+    whole = _epoch(0.0, 1.0, 0.1, batches=3)
+    assert passes(whole, 5) == [whole]
