@@ -11,14 +11,12 @@ QUESTION = "caching"
 class Comparison(_base.Comparison):
     """Samples of the comparison run: independent processes, rounds in shuffled order."""
 
+    version = "2"
+
     params, param_names = _base.parameters(QUESTION)
 
     def setup_cache(self) -> list[Record]:
         return _base.compare(QUESTION)
-
-    @_base.unit("seconds")
-    def track_later_epoch_time(self, _records: list[Record], *_: str) -> _base.Samples | float | None:
-        return self.samples("later_epoch_time")
 
     @_base.unit("bytes")
     def track_disk_bytes(self, _records: list[Record], *_: str) -> _base.Samples | float | None:

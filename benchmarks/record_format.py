@@ -11,6 +11,8 @@ QUESTION = "record_format"
 class Comparison(_base.Comparison):
     """Samples of the comparison run: independent processes, rounds in shuffled order."""
 
+    version = "2"
+
     params, param_names = _base.parameters(QUESTION)
 
     def setup_cache(self) -> list[Record]:

@@ -17,6 +17,7 @@ import psutil
 from loaders import _registry, _rows
 from loaders._corpus import SIZES, Corpus
 from loaders._errors import InputError
+from loaders._judge import fitted
 from loaders._trial import Record, Trial, log, machine, run_trial
 
 SEED = 1
@@ -254,6 +255,9 @@ def contenders(records: Sequence[Record]) -> set[str]:
         return set()
     rows = _rows.comparison(records).rows
     found = {row.strategy for row in rows if row.in_best or row.in_best_total or row.is_baseline}
+    # What keeps or converts all data is out of the question where it does not fit: the others have a race of their own.
+    if among := [row.strategy for row in _rows.plain(rows)]:
+        found.update(fitted({row.strategy: row.times for row in rows if row.times}).best(among).names)
     return found | {row.matches for row in rows if row.matches and row.strategy in found}
 
 

@@ -190,7 +190,9 @@ def law(points: Mapping[int, Mapping[int, float]], capacity: int = 0) -> Law:
     if capacity:
         line = _line(last, [max(0.0, each) for each in slopes], 0.0, c / b, capacity)
         return found("saturating", f"it can rise up to a declared capacity of {capacity} samples", line, slope)
-    if low <= 0 <= high or low <= limit:
+    if high < 0:
+        return found("unknown", f"{c} samples need less than {b}, which no law here foresees; {more}", None, slope)
+    if low <= 0 <= high:
         why = f"trials differ too much to tell whether {c} samples need more than {b}; more rounds would tell"
         return found("unknown", why, None, slope)
     faster = "more" if _mean(bends) > 0 else "less"

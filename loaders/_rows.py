@@ -203,6 +203,24 @@ class Row(msgspec.Struct, frozen=True):
     commit: str = ""
 
 
+def worked_first(row: Row) -> bool:
+    """Whether a strategy did its work before its first batch, so that its steady epochs only hand out what is there."""
+    return bool(row.start and row.steady and row.start.value > row.steady.value)
+
+
+def plain(rows: Sequence[Row]) -> list[Row]:
+    """Return what works alike in every epoch and delivers as the baseline does: nothing converted, nothing kept.
+
+    Ceilings and historic strategies are left out.
+    """
+    tier = next((row.tier for row in rows if row.is_baseline), "identical")
+    return [
+        row
+        for row in rows
+        if row.time and row.tier == tier and not (row.converts or row.ceiling or row.historic or worked_first(row))
+    ]
+
+
 class CaseLaws(msgspec.Struct, frozen=True):
     """How each strategy's memory follows the amount of data in one case, which is named without the axis of sizes."""
 
@@ -346,8 +364,13 @@ def _laws(records: Sequence[Record], question: _registry.Question) -> list[CaseL
     """Return how each strategy's memory follows the data, for every case without the axis of sizes."""
     known = _registry.variants(question.name)
     found: list[tuple[dict[str, str], dict[str, dict[int, dict[int, float]]]]] = []
+    # A law is of one run: where cases of several stand in a comparison, of the one that has most of them.
+    runs = Counter(run for run, _ in {(each.run, repr(each.case)) for each in records})
+    most = max(runs, key=lambda run: (runs[run], run), default="")
     for record in records:
         metrics = record.metrics
+        if record.run != most:
+            continue
         if record.status != "ok" or not metrics.samples or metrics.needed_memory is None:
             continue
         case = {axis: value for axis, value in record.case.items() if axis != question.size_axis}

@@ -262,7 +262,8 @@ def reckon(candidates: Sequence[Candidate], settings: Settings, laws: Mapping[st
     found = laws_of(candidates) if laws is None else laws
     timed = [each for each in candidates if each.amounts and each.largest.first]
     most = max((each.largest.samples for each in timed), default=0)
-    whole = [each for each in timed if each.largest.samples == most]
+    # What nobody may take decides nothing for the others.
+    whole = [each for each in timed if each.largest.samples == most and not each.problem and not each.historic]
     steady = all(each.largest.first.keys() == each.largest.steady.keys() for each in whole)
     totals = {each.name: _total(each, settings, steady=steady) for each in timed}
     waits = {each.name: _waits(each, settings, steady=steady) for each in timed}

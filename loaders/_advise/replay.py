@@ -75,7 +75,7 @@ def _judged(
         and not variants[name].ceiling
         and variants[name].tier == "identical"
     }
-    bounds = {name: _bound(raw[name], variants[name].capacity, grid[0].samples) for name in open_to_all}
+    bounds = {name: _bound(raw[name], variants[name].capacity, grid[0]) for name in open_to_all}
     for settings in grid:
         decision = reckoned.decide(settings.memory)
         found["settings"] += 1
@@ -112,9 +112,13 @@ def _is_sound(trials: Sequence[Record]) -> bool:
     return all(each.status == "ok" and not each.metrics.lost for each in trials)
 
 
-def _bound(trials: Sequence[Record], capacity: int, samples: int) -> float | None:
-    """Return the upper bound of memory, in bytes; ``None`` where it is unknown."""
-    points: dict[int, dict[int, float]] = {}
+def _bound(trials: Sequence[Record], capacity: int, settings: Settings) -> float | None:
+    """Return the upper bound of memory, in bytes; ``None`` where it is unknown.
+
+    What is there without any data is held in batches, and so is all of it where memory does not follow the data: twice
+    the batch needs twice of that.
+    """
+    samples, points = settings.samples, {}
     for each in trials:
         metrics = each.metrics
         if metrics.samples and metrics.needed_memory is not None:
@@ -123,7 +127,17 @@ def _bound(trials: Sequence[Record], capacity: int, samples: int) -> float | Non
     predicted = found.at(samples)
     if predicted is None or (found.kind == "unknown" and samples > max(points, default=0)):
         return None
-    return predicted.high
+    most = max(points)
+    batched = any(each.metrics.samples == most and each.metrics.batches != most for each in trials)
+    if predicted.high is None or not batched or settings.batch <= 32:
+        return predicted.high
+    held = found.at(min(samples, most)) or predicted
+    by_data = 0.0
+    if found.kind == "linear":
+        below = sorted(points)[-2]
+        rounds = points[most].keys() & points[below].keys()
+        by_data = sum(points[most][each] - points[below][each] for each in rounds) / len(rounds) / (most - below)
+    return predicted.high + max(0.0, held.value - by_data * min(samples, most)) * (settings.batch - 32) / 32
 
 
 def _total(trials: Sequence[Record], settings: Settings) -> dict[int, float]:

@@ -203,7 +203,7 @@ def _why(decision: Decision, reckoned: Reckoned, settings: Settings, source: Sou
         keeping = " that keeps up" if decision.bottleneck is False else ""
         yield f"{winner} is the simplest{keeping} of {close} that are at most 10 % slower than the fastest of {among}."
     else:
-        yield f"{winner} is the fastest of {among}."
+        yield f"{winner} {'is the fastest' if decision.decided else 'has the least time'} of {among}."
     if not decision.decided:
         yield f"Undecided: {_listed(decision.rivals)} may be faster; more rounds would tell."
     memory, law = reckoned.memory[winner], reckoned.laws[winner]

@@ -79,6 +79,7 @@ class _State:
         self.count = 0
         self.judged: tuple[int, Outcome] | None = None
         self.failed: dict[str, list[str]] = {"a": [], "b": []}
+        self.schemas: dict[str, int | None] = {"a": None, "b": None}
 
     def run_block(self, seed: int) -> None:
         """Run A B B A and keep what is ok; both sides draw alike."""
@@ -86,6 +87,7 @@ class _State:
         for letter in "abba":
             record = (self.subject.a if letter == "a" else self.subject.b)(seed)
             if record["status"] == "ok":
+                self.schemas[letter] = record.get("schema")
                 found[letter].append(record["metrics"])
             else:
                 self.failed[letter].append(f"{record['status'].replace('_', ' ')}: {record['message']}".rstrip(": "))
@@ -97,8 +99,15 @@ class _State:
         """How many trials have failed."""
         return Failures(len(self.failed["a"]), len(self.failed["b"]), 2 * self.count, 2 * self.count)
 
+    @property
+    def are_two_instruments(self) -> bool:
+        """Whether the sides' records have different meanings: then no figure of one is held against the other's."""
+        return None not in self.schemas.values() and self.schemas["a"] != self.schemas["b"]
+
     def is_due(self, questions: int) -> bool:
         """Whether another block may decide something."""
+        if self.are_two_instruments:
+            return False
         if self.count not in LOOKS and not self.failures.is_hopeless:
             return True  # without judging: that takes a while, and nobody asks
         return is_due(self.count, self.outcome(questions).judgements, self.failures, questions)
@@ -112,6 +121,12 @@ class _State:
     def _outcome(self, questions: int) -> Outcome:
         subject = self.subject
         words = [f"{side.upper()} {messages[0]}" for side, messages in self.failed.items() if messages]
+        if self.are_two_instruments:
+            words.append(
+                f"A and B measure with different instruments (records of schema {self.schemas['a']} and "
+                f"{self.schemas['b']}), so nothing is concluded"
+            )
+            return Outcome(subject.name, None, None, "; ".join(words), failures=self.failures)
         ok = [metrics for found in self.measured for side in found.values() for metrics in side]
         time_metric = subject.time if all(each.get(subject.time) is not None for each in ok) else FALLBACK
         judged = {}

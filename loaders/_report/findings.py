@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from loaders._calibration import INSTRUMENTS, Calibration
-from loaders._judge import holm
+from loaders._judge import fitted, holm
 from loaders._law import Law
-from loaders._rows import EPOCHS, CaseLaws, Row
+from loaders._rows import EPOCHS, CaseLaws, Row, plain
 from loaders._stats import ratio_of
 from loaders._words import (
     amount,
@@ -34,6 +34,12 @@ FAT = 2
 
 AT_ONCE = 1.25
 """First epoch, its start taken off, over a steady one, from which on it did what later ones need not do again."""
+
+BOUNDED = ("level", "saturating")
+"""Laws of memory by which it does not grow with the data for ever."""
+
+MANY = 10_000
+"""Samples: what the fattest strategies are reckoned for."""
 
 NAMED = 3
 """Strategies in a sentence; more are counted."""
@@ -127,6 +133,34 @@ def _against(rows: Sequence[Row]) -> _Said:
         return _Said(f"{name} against {baseline}: {times(top.ratio)}")
     subject = "It" if len(leaders(rows)) == 1 else name  # the sentence before has named it
     return _Said(f"{subject} is {times(top.ratio)} than {baseline}", top.p_values.get("ratio", 1.0), undecided)
+
+
+def of_plain(rows: Sequence[Row], laws: Mapping[str, Law]) -> str:
+    """Say who is fastest where nothing may be converted, or grow with the data; nothing where that is who is fastest.
+
+    Of strategies whose memory's law is known.
+    """
+    bounded = [row.strategy for row in plain(rows) if row.strategy in laws and laws[row.strategy].kind in BOUNDED]
+    if not bounded or {row.strategy for row in leaders(rows)} <= set(bounded):
+        return ""
+    best = fitted({row.strategy: row.times for row in rows if row.times}).best(bounded)
+    top = next(row for row in rows if row.strategy == best.fastest)
+    verb = "is fastest" if len(best.names) == 1 else "are fastest and cannot be told apart"
+    alone = ", the only one whose law is known" if len(bounded) == 1 else ""
+    return (
+        f"Where nothing may be converted and memory must not grow with the data, {_listed(best.names)} {verb}{alone}: "
+        f"{estimated(top.time, duration)}"
+    )
+
+
+def of_kept(rows: Sequence[Row], laws: Mapping[str, Law]) -> str:
+    """Say what each sample adds to the memory of the fastest; nothing where nothing does."""
+    top = next(iter(leaders(rows)), None)
+    slope = laws[top.strategy].per_sample if top and top.strategy in laws else None
+    if top is None or slope is None or laws[top.strategy].kind != "linear":
+        return ""
+    many = f"{amount(slope.value * MANY)} for {MANY}"
+    return f"{top.strategy} needs {estimated(slope, small_amount)} for each sample, {many}"
 
 
 def of_total(rows: Sequence[Row]) -> str:
@@ -326,15 +360,14 @@ def of_laws(found: CaseLaws) -> str:
 def of_ceiling(rows: Sequence[Row]) -> str:
     """Say which strategy comes closest to the ceiling, and how much of its speed it keeps; nothing without one.
 
-    The ceiling is the best of the bare pools. One that reads what a conversion has decoded before does less, and is
-    left out.
+    The ceiling is the best of the bare pools. One that hands out what was decoded before does less, and is left out.
     """
     top = min(
         (row for row in rows if row.ceiling and row.time),
         key=lambda row: row.time.value if row.time else 0.0,
         default=None,
     )
-    others = [row for row in loaders_of(rows) if row.time and top and row.tier == top.tier and not row.converts]
+    others = [row for row in plain(rows) if top and row.tier == top.tier]
     if top is None or not others:
         return ""
     best = min(others, key=lambda row: row.time.value if row.time else 0.0)
@@ -383,7 +416,9 @@ def of(rows: Sequence[Row], laws: Mapping[str, Law] | None = None) -> str:
     pairs = _pairs(rows)
     memory = of_memory(rows)
     head = [_worst(rows, laws or {})]
-    tail = [_Said(of_time(rows)), _against(rows), _Said(of_total(rows))]
+    known = laws or {}
+    tail = [_Said(of_time(rows)), _against(rows), _Said(of_kept(rows, known)), _Said(of_plain(rows, known))]
+    tail.append(_Said(of_total(rows)))
     # All of them share the correction, and pairs make one sentence of those that are left.
     marked = [_Said(f"\0{each.text}", each.p_value, f"\0{each.otherwise}") for each in pairs]
     held = _corrected([*head, *marked, *tail])

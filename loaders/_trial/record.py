@@ -152,8 +152,8 @@ class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
         processes.
     needed_memory
         Bytes of the highest of these that the system cannot take back: the peak without the most pages of mapped files,
-        and never less than the highest anonymous and shared memory that was seen, after batches and every 20 ms. Where a
-        strategy maps files, a shorter spike may go unseen; elsewhere it is the kernel's own peak.
+        and never less than the highest anonymous and shared memory that was seen, after batches and every 20 ms. Where
+        a strategy maps files, a shorter spike may go unseen; elsewhere it is the kernel's own peak.
     anonymous_memory, file_memory, shared_memory
         Bytes above the baseline: the highest that was seen of memory that no file holds (``RssAnon``), of mapped files
         (``RssFile``) and of shared memory (``RssShmem``), each at its own time; process tree included.
