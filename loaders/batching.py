@@ -292,7 +292,10 @@ def keras_pydataset_4(job: Job[Files]) -> Iterable[Batch]:
 
 @variant(capacity=(10 + 4 + 2) * 32)
 def keras_pydataset_processes(job: Job[Files]) -> Iterable[Batch]:
-    """Keras ``PyDataset``, four worker processes; their memory is in that of the process tree."""
+    """Keras ``PyDataset``, four worker processes; their memory is in that of the process tree.
+
+    Now and then it never ends: the workers are forked from a process in which TensorFlow's threads hold locks.
+    """
     return _pydataset(job, workers=4, use_multiprocessing=True)
 
 
