@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from loaders import _registry
 from loaders._advise.choose import Amount, Candidate
 from loaders._advise.words import Source
+from loaders._law import AMOUNTS
 from loaders._trial.record import SCHEMA, Record
 
 
@@ -17,13 +18,9 @@ def questions() -> list[str]:
 
 
 def cases(question: _registry.Question) -> list[dict[str, str]]:
-    """Return its cases without the axis of amounts, the default first."""
-    found: list[dict[str, str]] = []
-    for case in question.cases:
-        rest = without_size(case, question)
-        if rest not in found:
-            found.append(rest)
-    return found
+    """Return its cases without the axis of amounts, the default first, if there are amounts enough for a law."""
+    every = [without_size(case, question) for case in question.cases]
+    return [case for place, case in enumerate(every) if every.count(case) >= AMOUNTS and case not in every[:place]]
 
 
 def without_size(case: Mapping[str, str], question: _registry.Question) -> dict[str, str]:

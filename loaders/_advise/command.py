@@ -49,7 +49,10 @@ def asked(question: str, given: Mapping[str, str]) -> tuple[_registry.Question, 
     fitting = [case for case in known if given.items() <= case.items()]
     if not fitting:
         said = "; ".join(_words.case_in_words(case) for case in known)
-        raise InputError(f"{question} does not measure {_words.case_in_words(dict(given))}; there are: {said}")
+        raise InputError(
+            f"{question} is not measured at three amounts of data with {_words.case_in_words(dict(given))}, so "
+            f"nothing is known of its memory with more; it is with: {said}"
+        )
     return found, fitting[0]
 
 
