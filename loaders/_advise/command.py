@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
+import sys
 from collections.abc import Mapping, Sequence
 
 from loaders import _registry, _words
@@ -73,7 +74,7 @@ def show(answer: Answer) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    console = Console(highlight=False, emoji=False)
+    console = Console(highlight=False, emoji=False, width=None if sys.stdout.isatty() else 160)
     head = f"Take {answer.recommended}" if answer.recommended else "Nothing can be recommended"
     doubt = " (undecided)" if answer.recommended and not answer.decided else ""
     console.print(f"{head}{doubt}.", style="bold", markup=False)
