@@ -36,6 +36,9 @@ BUSY = 0.1
 """A share of the machine's processor time. What others take of it may be all that strategies differ by, and 10 % is the
 least difference that matters to most readers. A quiet system's own services take 1 to 3 % of two processors."""
 
+AT_START = 10
+"""Steady epochs that take as long as a start in which the work of all was done: starts of pipelines take one or two."""
+
 BUSY_TRIALS = 0.1
 """A share of the trials. One in ten may meet a service at work; shuffled rounds and intervals allow for that."""
 
@@ -205,7 +208,7 @@ class Row(msgspec.Struct, frozen=True):
 
 def worked_first(row: Row) -> bool:
     """Whether a strategy did its work before its first batch, so that its steady epochs only hand out what is there."""
-    return bool(row.start and row.steady and row.start.value > row.steady.value)
+    return bool(row.start and row.steady and row.start.value > AT_START * row.steady.value)
 
 
 def plain(rows: Sequence[Row]) -> list[Row]:

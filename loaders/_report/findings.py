@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from loaders._calibration import INSTRUMENTS, Calibration
 from loaders._judge import fitted, holm
 from loaders._law import Law
-from loaders._rows import EPOCHS, CaseLaws, Row, plain
+from loaders._rows import EPOCHS, CaseLaws, Row, plain, worked_first
 from loaders._stats import ratio_of
 from loaders._words import (
     amount,
@@ -92,6 +92,7 @@ def _listed(names: Sequence[str]) -> str:
 
 def _full_name(row: Row, rows: Sequence[Row]) -> str:
     name = f"{name_of(row, rows)}, once converted" if row.converts else name_of(row, rows)
+    name = f"{name}, once everything is loaded" if worked_first(row) else name
     return f"{name}, the baseline" if row.is_baseline else name
 
 
@@ -125,6 +126,8 @@ def _against(rows: Sequence[Row]) -> _Said:
     baseline = next((row.strategy for row in rows if row.is_baseline), "the baseline")
     if top is None or top.is_baseline or top.ratio is None or top.ratio.ratio.low is None:
         return _Said("")
+    if worked_first(top):
+        return _Said("")  # how many times faster it hands out what is there says nothing of loading
     name = name_of(top, rows)
     undecided = f"Whether {name} is faster than {baseline} is undecided"
     if top.ratio.verdict == "no difference":

@@ -71,11 +71,15 @@ def _findings(published: sets.ResultSet) -> str:
         case, rows = comparison.cases[0]
         name = " ".join(filter(None, [comparison.question, _words.case_in_words(case)]))
         laws = next((each.laws for each in comparison.laws if each.case.items() <= case.items()), {})
-        sentences.append(f"* **{name}**: {findings.of(rows, laws)}")
+        every = [each for each in _registry.variants(comparison.question).values() if each.runs_in(case)]
+        some = f" ({len(rows)} of {len(every)} strategies measured)" if len(rows) < len(every) else ""
+        sentences.append(f"* **{name}**{some}: {findings.of(rows, laws)}")
         for other, in_other in comparison.cases:
             if growth := findings.of_growth(in_other):
                 sentences.append(f"* **{comparison.question} {_words.case_in_words(other)}**: {growth}.")
         tables += ["", *_ranking(name, comparison, rows)]
+    if lacking := [each for each in published.lacks if not _registry.find_question(each).calibrates]:
+        sentences.append(f"* **{', '.join(lacking)}**: not measured on this machine yet; the page has older results.")
     if published.calibration:
         sentences.append(f"* **instruments**: {findings.of_calibration(published.calibration)}.")
     picture = [f"![Peak memory of every {PICTURED} strategy]({PICTURE.as_posix()})", ""]
