@@ -40,9 +40,9 @@ class Tracer:
 
     def __call__(self, step: int, now: float) -> None:
         """Read memory after batch ``step``, unless it is too early to read again."""
-        if now < self._next or step % self._stride:
-            return
         before = self._clock()  # ``now`` is when the batch came, and the consumer may have slept since
+        if before < self._next or step % self._stride:
+            return
         resident, in_use, held = self._read()
         after = self._clock()
         self.points.append((step, now, resident, in_use, held))
