@@ -71,7 +71,8 @@ def _findings(published: sets.ResultSet) -> str:
         case, rows = comparison.cases[0]
         name = " ".join(filter(None, [comparison.question, _words.case_in_words(case)]))
         laws = next((each.laws for each in comparison.laws if each.case.items() <= case.items()), {})
-        every = [each for each in _registry.variants(comparison.question).values() if each.runs_in(case)]
+        whole = {**_registry.find_question(comparison.question).default_case, **case}
+        every = [each for each in _registry.variants(comparison.question).values() if each.runs_in(whole)]
         some = f" ({len(rows)} of {len(every)} strategies measured)" if len(rows) < len(every) else ""
         sentences.append(f"* **{name}**{some}: {findings.of(rows, laws)}")
         for other, in_other in comparison.cases:
