@@ -118,7 +118,8 @@ def _bound(trials: Sequence[Record], capacity: int, settings: Settings) -> float
     What is there without any data is held in batches, and so is all of it where memory does not follow the data: twice
     the batch needs twice of that.
     """
-    samples, points = settings.samples, {}
+    samples = settings.samples
+    points: dict[int, dict[int, float]] = {}
     for each in trials:
         metrics = each.metrics
         if metrics.samples and metrics.needed_memory is not None:

@@ -80,7 +80,7 @@ def _findings(published: sets.ResultSet) -> str:
                 sentences.append(f"* **{comparison.question} {_words.case_in_words(other)}**: {growth}.")
         tables += ["", *_ranking(name, comparison, rows)]
     if lacking := [each for each in published.lacks if not _registry.find_question(each).calibrates]:
-        sentences.append(f"* **{', '.join(lacking)}**: not measured on this machine yet; the page has older results.")
+        sentences.append(f"* **{', '.join(lacking)}**: not measured on this machine yet; the page has those of the machine before.")
     if published.calibration:
         sentences.append(f"* **instruments**: {findings.of_calibration(published.calibration)}.")
     picture = [f"![Peak memory of every {PICTURED} strategy]({PICTURE.as_posix()})", ""]
