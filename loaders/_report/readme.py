@@ -80,7 +80,8 @@ def _findings(published: sets.ResultSet) -> str:
                 sentences.append(f"* **{comparison.question} {_words.case_in_words(other)}**: {growth}.")
         tables += ["", *_ranking(name, comparison, rows)]
     if lacking := [each for each in published.lacks if not _registry.find_question(each).calibrates]:
-        sentences.append(f"* **{', '.join(lacking)}**: not measured on this machine yet; the page has those of the machine before.")
+        names = ", ".join(lacking)
+        sentences.append(f"* **{names}**: not measured on this machine yet; the page has what the one before measured.")
     if published.calibration:
         sentences.append(f"* **instruments**: {findings.of_calibration(published.calibration)}.")
     picture = [f"![Peak memory of every {PICTURED} strategy]({PICTURE.as_posix()})", ""]
