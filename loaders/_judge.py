@@ -32,6 +32,10 @@ BEST = 0.97
 """Of the best set's quantile. With 95 % the truly best stayed in 94 % of simulated runs: trials have tails, and spreads
 that differ more than a prior tells."""
 
+RESOLUTION = 2**20
+"""In bytes. Below it a ratio of two memory figures says nothing: the instrument is good to 1 MiB, or as a calibration
+shows, if that is worse."""
+
 TIME_MARGIN, MEMORY_SHARE = 1.10, 1.05
 """As factors: what a page calls no difference of times, and of memory (see ``margin_of``)."""
 
@@ -419,7 +423,7 @@ def holm(p_values: Sequence[float], alpha: float = 0.05) -> list[bool]:
     return rejected
 
 
-def margin_of(peak: float, resolution: float = 2**20) -> float:
+def margin_of(peak: float, resolution: float = RESOLUTION) -> float:
     """Return the margin of a memory figure, as a factor: the instrument's resolution or 5 %, whichever is more."""
     return max(MEMORY_SHARE, 1 + resolution / max(peak, resolution))
 

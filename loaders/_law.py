@@ -13,12 +13,10 @@ from typing import Literal
 
 import msgspec
 
+from loaders._judge import RESOLUTION
 from loaders._stats import Estimate, estimate, quantile
 
 Kind = Literal["level", "linear", "saturating", "unknown"]
-
-RESOLUTION = 2**20
-"""In bytes: what the instrument is good to."""
 
 SHARE = 0.05
 """Of a peak. A smaller difference decides no reader's choice."""

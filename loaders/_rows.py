@@ -12,16 +12,12 @@ import msgspec
 from loaders import _registry
 from loaders._calibration import Calibration, Resolution
 from loaders._contract import OrderQuality
-from loaders._judge import TIME_MARGIN, Best, Fitted, Judged, fitted, margin_of
+from loaders._judge import RESOLUTION, TIME_MARGIN, Best, Fitted, Judged, fitted, margin_of
 from loaders._law import Law, law
 from loaders._stats import SHORTEST, Estimate, estimate
 from loaders._trial.record import SCHEMA, Environment, MemoryTrace, Record
 
 T = TypeVar("T")
-
-RESOLUTION = 2**20
-"""In bytes. Below it a ratio of two memory figures says nothing: the instrument is good to 1 MiB, or as a calibration
-shows, if that is worse."""
 
 EPOCHS = 20
 """Over so many the total of a strategy is stated, where nobody says otherwise: a short training run."""

@@ -120,7 +120,7 @@ def amounts(records: Sequence[Record]) -> list[Amount]:
         Amount(
             samples,
             max(1, *(each.metrics.batches or 1 for each in found)),
-            _by_round(found, "needed_memory") or _peaks(found),
+            _by_round(found, "needed_memory"),
             _by_round(found, "epoch_time"),
             _by_round(found, "steady_time"),
             _by_round(found, "wait_time"),
@@ -133,14 +133,6 @@ def amounts(records: Sequence[Record]) -> list[Amount]:
 def _by_round(records: Iterable[Record], metric: str) -> dict[int, float]:
     values = {each.round: getattr(each.metrics, metric) for each in records}
     return {index: float(value) for index, value in sorted(values.items()) if value is not None}
-
-
-def _peaks(records: Iterable[Record]) -> dict[int, float]:
-    """Return the highest peaks by round: where the system does not tell what of them it can take back, none of it."""
-    names = ("peak_memory", "peak_memory_slow", "peak_memory_tree")
-    found = {each.round: [getattr(each.metrics, name) for name in names] for each in records}
-    known = {index: [value for value in values if value is not None] for index, values in sorted(found.items())}
-    return {index: float(max(values)) for index, values in known.items() if values}
 
 
 def problem(records: Sequence[Record]) -> str:

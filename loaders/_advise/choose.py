@@ -8,7 +8,7 @@ consumer was seen to wait.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
@@ -331,8 +331,3 @@ def _scaled(values: Sequence[Mapping[int, float]], candidate: Candidate, samples
             slope = (value - values[-2][index]) / (at - candidate.amounts[-2].samples)
         found[index] = max(0.0, value + slope * (samples - at))
     return found
-
-
-def allowed_by(decision: Decision) -> Collection[str]:
-    """Return the strategies that may be taken."""
-    return [name for name, kind in decision.kinds.items() if kind in CHOICE]

@@ -18,8 +18,7 @@ from typing import Literal
 
 import msgspec
 
-from loaders._judge import Difference, decide
-from loaders._rows import RESOLUTION
+from loaders._judge import RESOLUTION, Difference, decide
 from loaders._stats import Estimate
 
 Verdict = Literal["slower", "faster", "fatter", "leaner", "no difference", "undecided"]

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from loaders import _registry
-from loaders._judge import MOST_ROUNDS, Difference, Fitted, fitted, holm, margin_of
+from loaders._judge import MOST_ROUNDS, RESOLUTION, Difference, Fitted, fitted, holm, margin_of
 from loaders._law import Law
-from loaders._rows import RESOLUTION, Comparison, Row
+from loaders._rows import Comparison, Row
 from loaders._stats import Estimate, quantile
 from loaders._trial.growth import CONFIDENCE as GROWTH_CONFIDENCE
 from loaders._trial.record import SCHEMA
@@ -268,7 +268,7 @@ def _key(strategy: str, case: Mapping[str, str]) -> str:
 
 def margin_of_two(one: Row, other: Row) -> float:
     """Return the margin of two peaks: 5 %, or the resolution."""
-    return margin_of(max(known(one.peak).value, known(other.peak).value), RESOLUTION)
+    return margin_of(max(known(one.peak).value, known(other.peak).value))
 
 
 def of_trials(verdicts: str | None, samples: int, holds: Sequence[str], partly: Sequence[str] = ()) -> Shown:

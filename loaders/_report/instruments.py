@@ -27,8 +27,9 @@ from typing import Literal
 import msgspec
 
 from loaders import _registry
+from loaders._judge import RESOLUTION
 from loaders._report.asv_files import AsvResult, Reading
-from loaders._rows import RESOLUTION, Comparison, Row
+from loaders._rows import Comparison, Row
 from loaders._stats import Estimate, quantile
 from loaders._words import amount, duration, factor, one_line
 

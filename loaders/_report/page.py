@@ -15,12 +15,12 @@ from markupsafe import Markup
 from loaders import _registry, _words
 from loaders._calibration import Calibration
 from loaders._check import selftest
-from loaders._judge import MEMORY_SHARE, MOST_ROUNDS, TIME_MARGIN
+from loaders._judge import MEMORY_SHARE, MOST_ROUNDS, RESOLUTION, TIME_MARGIN
 from loaders._law import Law
 from loaders._report import charts, chooser, claims, findings, instruments
 from loaders._report.asv_files import AsvResult
 from loaders._report.sets import ResultSet
-from loaders._rows import EPOCHS, RESOLUTION, Comparison, Row
+from loaders._rows import EPOCHS, Comparison, Row
 from loaders._stats import quantile
 
 MOST = 2_900_000

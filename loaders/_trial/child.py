@@ -137,16 +137,16 @@ def run(trial: Trial, tell: Callable[[Progress | Measured | Imported | Outcome],
 
     if not variant.convert:
         job.directory.mkdir()
-    fast, slow = Tracer(read_memory), Tracer(read_memory)
-    tracer, peaks, cpu, slow_steps = fast, [0], [0.0], list[float]()
+    tracer = fast = Tracer(read_memory)
+    fast_peak, cpu_after, slow_step = 0, 0.0, None
 
-    def slow_step(last: timing.Timeline) -> float:
+    def slow_down(last: timing.Timeline) -> float:
         """End what a fast consumer is measured for, and say how slow the next one is."""
-        nonlocal tracer
-        tracer, peaks[0], cpu[0] = slow, peak.read() - baseline.total, cpu_time()
+        nonlocal tracer, fast_peak, cpu_after, slow_step
+        tracer, fast_peak, cpu_after = Tracer(read_memory), peak.read() - baseline.total, cpu_time()
         batches = _an_epoch(last, passes)
-        slow_steps.append(min(max(SLOWER * timing.epoch_time(last) / passes / batches, LEAST_STEP), LONGEST / batches))
-        return slow_steps[0]
+        slow_step = min(max(SLOWER * timing.epoch_time(last) / passes / batches, LEAST_STEP), LONGEST / batches)
+        return slow_step
 
     is_chosen = bool(question.size_axis)
     imported = frozenset(sys.modules)
@@ -159,11 +159,11 @@ def run(trial: Trial, tell: Callable[[Progress | Measured | Imported | Outcome],
         keep=question.keeps_output,
         step_time=question.step_time(trial.case),
         take=job.meter.take,
-        slow=Slow(slow_step, lambda last: _an_epoch(last, passes)) if is_chosen else None,
+        slow=Slow(slow_down, lambda last: _an_epoch(last, passes)) if is_chosen else None,
     )
     highest = peak.read() - baseline.total
     if not is_chosen:
-        peaks[0], cpu[0] = highest, cpu_time()
+        fast_peak, cpu_after = highest, cpu_time()
     gc.collect()
     retained = memory.resident() - baseline.total
     held = malloc.in_use_and_held()[1] - held_before if malloc.available else None
@@ -202,13 +202,13 @@ def run(trial: Trial, tell: Callable[[Progress | Measured | Imported | Outcome],
             steady_time=steady_time,
             start_time=timing.start_time(timelines),
             wait_time=timing.wait_time(slow_epoch) if slow_epoch else None,
-            slow_step=slow_steps[0] if slow_steps else None,
+            slow_step=slow_step,
             first_batch_time=timing.first_batch_time(first),
             sample_time=sample_time,
             throughput=delivered / passes / steady_time if steady_time else 1 / sample_time if sample_time else None,
             batch_time=timing.batch_time(timelines[-1]),
-            cpu_time=(cpu[0] - cpu_before) / in_all,
-            peak_memory=max(0, peaks[0]),
+            cpu_time=(cpu_after - cpu_before) / in_all,
+            peak_memory=max(0, fast_peak),
             peak_memory_slow=max(0, highest) if is_chosen else None,
             needed_memory=max(0, highest - max(0, seen.file), seen.kept),
             anonymous_memory=seen.anonymous,

@@ -83,7 +83,7 @@ def test_a_budget_that_is_passed_and_a_slower_choice_are_found(monkeypatch: pyte
 
     def slowest(self: choose.Reckoned, memory: int) -> choose.Decision:
         found = decide(self, memory)
-        allowed = choose.allowed_by(found)
+        allowed = [name for name, kind in found.kinds.items() if kind in choose.CHOICE]
         taken = max(allowed, key=lambda name: self.totals[name][0], default=None)
         return msgspec.structs.replace(found, recommended=taken)
 
