@@ -107,6 +107,7 @@ def _embedded(encoded: bytes) -> bytes:
         for each in among
         if each.name in laws
     }
+    unknown = [[None] * len(SAMPLES)] * len(BATCHES)
     usual = reckon(among, DEFAULT, laws)
     return msgspec.json.encode(
         {
@@ -119,7 +120,7 @@ def _embedded(encoded: bytes) -> bytes:
                     "why": laws[each.name].why if each.name in laws else "it was not measured",
                     "memory": [
                         [bound and (bound.value, bound.low, bound.high) for bound in of_batch]
-                        for of_batch in bounds.get(each.name, [])
+                        for of_batch in bounds.get(each.name, unknown)
                     ],
                     **_paces(each, steady=usual.steady),
                 }
