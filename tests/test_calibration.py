@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loaders import _calibration, _registry, calibration
-from loaders.__main__ import _every
 from loaders._calibration import INSTRUMENTS, Calibration, Reading, Resolution
+from loaders._cli.compare import every_question
 from loaders._corpus import Corpus
 from loaders._errors import WrongOutputError
 from loaders._report import export, findings, page, sets
@@ -86,8 +86,9 @@ def test_no_strategy_pays_for_tensorflow() -> None:
 
 
 def test_it_is_run_before_the_others() -> None:
-    assert _every()[0] == "calibration"
-    assert sorted(_every()) == sorted(_registry.questions())
+    names = [each.name for each in every_question()]
+    assert names[0] == "calibration"
+    assert sorted(names) == sorted(_registry.questions())
 
 
 def test_output_that_is_not_the_numbers_is_wrong(corpus: Corpus, tmp_path: Path) -> None:

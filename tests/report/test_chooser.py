@@ -114,9 +114,9 @@ def test_what_is_embedded_is_small_and_whole() -> None:
 
 
 def test_the_defaults_of_page_and_command_are_the_same() -> None:
-    from loaders.__main__ import advise
+    from loaders._cli.advise import command
 
-    given = {each.name: each.default for each in advise.params}
+    given = {each.name: each.default for each in command.params}
     assert [str(given[name]) for name in ("memory", "step", "batch", "samples", "epochs")] == [
         "1GiB",
         "50ms",
