@@ -1,7 +1,7 @@
 """What every question's benchmarks have in common; each asv attribute is explained here, once.
 
-asv discovers public, concrete classes, so these two are abstract. asv keys a ``setup_cache`` by file and line and
-shares an inherited one among all subclasses, hence each question defines its own.
+asv discovers classes with a public name; ``of`` makes two for one question. asv tells setup caches apart by module and
+line, and runs one once for all benchmarks that have it: hence each question's is made to stand in its own module.
 
 * ``version`` is set by hand and changes only when *what is measured* changes, with a line in the change log.
   Otherwise asv would drop the history of a benchmark whenever its code is touched.
@@ -16,10 +16,9 @@ import os
 import subprocess
 import sys
 import tempfile
-from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, cast
 
 from loaders import _compare, _registry
 from loaders._corpus import SIZES, Corpus, open_corpus
@@ -28,10 +27,17 @@ from loaders._trial import Record
 from loaders._trial.child import import_ahead
 
 Samples = dict[str, Any]
-Track = TypeVar("Track", bound=Callable[..., Any])
-
 
 ROOT = Path(__file__).parents[1]
+
+UNITS = {"time": "seconds", "memory": "bytes", "bytes": "bytes"}
+"""By the last word of a metric. asv reads "larger" as "worse", so it gets seconds and bytes only."""
+
+METRICS = (
+    *("epoch_time", "steady_time", "start_time", "first_batch_time", "sample_time", "cpu_time"),
+    *("peak_memory", "needed_memory", "retained_memory"),
+)
+"""What asv keeps the history of, for every question (``loaders._trial.record.Metrics``)."""
 
 
 @functools.cache
@@ -79,17 +85,7 @@ def _print(record: Record) -> None:
     print(f"round {record.round}: {record.strategy} {record.status} {record.message}", flush=True)  # noqa: T201
 
 
-def unit(name: str) -> Callable[[Track], Track]:
-    """Tell asv the unit of a ``track_`` method."""
-
-    def tell(track: Track) -> Track:
-        cast("Any", track).unit = name
-        return track
-
-    return tell
-
-
-class Comparison(ABC):
+class _Comparison:
     """Hands asv the samples of a comparison run, metric by metric.
 
     A benchmark returns ``{"samples": ..., "number": 1}``, of which asv makes a median with its interval. A case that
@@ -101,10 +97,6 @@ class Comparison(ABC):
     timeout = 3600  # seconds without output (not in all): longer than one trial's own deadline
     params: ClassVar[list[list[str]]]
     param_names: ClassVar[list[str]]
-
-    @abstractmethod
-    def setup_cache(self) -> list[Record]:
-        """Run the comparison once; asv hands the result to each method as its first argument."""
 
     def setup(self, records: list[Record], strategy: str, *values: str) -> None:
         case = dict(zip(self.param_names[1:], values, strict=True))
@@ -120,44 +112,8 @@ class Comparison(ABC):
         present = [float(value) for value in values if value is not None]
         return {"samples": present, "number": 1} if present else float("nan")  # NaN is "not applicable"
 
-    @unit("seconds")
-    def track_epoch_time(self, _records: list[Record], *_: str) -> Samples | float | None:
-        return self.samples("epoch_time")
 
-    @unit("seconds")
-    def track_steady_time(self, _records: list[Record], *_: str) -> Samples | float | None:
-        return self.samples("steady_time")
-
-    @unit("seconds")
-    def track_start_time(self, _records: list[Record], *_: str) -> Samples | float | None:
-        return self.samples("start_time")
-
-    @unit("seconds")
-    def track_first_batch_time(self, _records: list[Record], *_: str) -> Samples | float | None:
-        return self.samples("first_batch_time")
-
-    @unit("seconds")
-    def track_sample_time(self, _records: list[Record], *_: str) -> Samples | float | None:
-        return self.samples("sample_time")
-
-    @unit("seconds")
-    def track_cpu_time(self, _records: list[Record], *_: str) -> Samples | float | None:
-        return self.samples("cpu_time")
-
-    @unit("bytes")
-    def track_peak_memory(self, _records: list[Record], *_: str) -> Samples | float | None:
-        return self.samples("peak_memory")
-
-    @unit("bytes")
-    def track_needed_memory(self, _records: list[Record], *_: str) -> Samples | float | None:
-        return self.samples("needed_memory")
-
-    @unit("bytes")
-    def track_retained_memory(self, _records: list[Record], *_: str) -> Samples | float | None:
-        return self.samples("retained_memory")
-
-
-class Drain(ABC):
+class _Drain:
     """asv's own idiom over the same registry: a second instrument, and what ``asv profile`` takes.
 
     It times a whole epoch in asv's process, imports done, and reads asv's own peak memory, which includes imports
@@ -172,11 +128,7 @@ class Drain(ABC):
     warmup_time = 0  # seconds; the first use is what is measured
     param_names: ClassVar[list[str]] = ["strategy"]
     params: ClassVar[list[list[str]]]
-
-    @property
-    @abstractmethod
-    def question(self) -> str:
-        """The question's name."""
+    question: ClassVar[str]
 
     def setup(self, strategy: str) -> None:
         asked = _registry.find_question(self.question)
@@ -199,10 +151,58 @@ class Drain(ABC):
         if hasattr(self, "directory"):
             self.directory.cleanup()
 
-    def time_epoch(self, _strategy: str) -> None:
+    def drain(self) -> None:
         for _ in self.build(self.job):
             pass
 
-    def peakmem_epoch(self, _strategy: str) -> None:
-        for _ in self.build(self.job):
-            pass
+
+def of(
+    question: str, version: str = "1", drain_version: str = "1", further: Iterable[str] = ()
+) -> tuple[type[_Comparison], type[_Drain]]:
+    """Return the benchmarks of one question: ``Comparison`` with its samples, and ``Drain``.
+
+    Parameters
+    ----------
+    version, drain_version
+        The ``version`` of each.
+    further
+        Metrics that are kept beside ``METRICS``.
+    """
+    params, param_names = parameters(question)
+
+    class Comparison(_Comparison):
+        """Samples of the comparison run: independent processes, rounds in shuffled order."""
+
+        def setup_cache(self) -> list[Record]:
+            return compare(question)
+
+    class Drain(_Drain):
+        """One epoch in asv's own process."""
+
+        def time_epoch(self, _strategy: str) -> None:
+            self.drain()
+
+        def peakmem_epoch(self, _strategy: str) -> None:
+            self.drain()
+
+    def track(metric: str) -> Callable[..., Samples | float | None]:
+        def samples(self: _Comparison, _records: list[Record], *_: str) -> Samples | float | None:
+            return self.samples(metric)
+
+        cast("Any", samples).unit = UNITS[metric.rpartition("_")[2]]
+        return samples
+
+    for metric in (*METRICS, *further):
+        setattr(Comparison, f"track_{metric}", _named(track(metric), f"{question}: {metric.replace('_', ' ')}"))
+    _named(Drain.time_epoch, f"{question}: epoch in asv's own process")
+    _named(Drain.peakmem_epoch, f"{question}: peak of asv's own process")
+    Comparison.setup_cache.__module__ = f"benchmarks.{question}"
+    Comparison.version, Comparison.params, Comparison.param_names = version, params, param_names
+    Drain.version, Drain.params, Drain.question = drain_version, params[:1], question
+    return Comparison, Drain
+
+
+def _named(method: Callable[..., Any], words: str) -> Callable[..., Any]:
+    """Give a method the name that asv's pages show."""
+    cast("Any", method).pretty_name = words
+    return method

@@ -35,6 +35,12 @@ def test_each_question_has_a_comparison_of_its_own(discovered: dict[str, Any]) -
     assert len(set(keys.values())) == len(keys) == len(_registry.questions())
 
 
+def test_each_has_a_name_to_read_of_its_own(discovered: dict[str, Any]) -> None:
+    names = {each.name: each.pretty_name for each in discovered.values()}
+    assert len(set(names.values())) == len(names)
+    assert names["batching.Comparison.track_steady_time"] == "batching: steady time"
+
+
 def test_units_are_seconds_and_bytes_only(discovered: dict[str, Any]) -> None:
     """asv reads "larger" as "worse", whatever the unit."""
     assert {each.unit for each in discovered.values()} == {"seconds", "bytes"}

@@ -69,11 +69,6 @@ def test_only_the_drain_reads_a_clock_for_a_figure() -> None:
     assert readers == {"loaders/_trial/drain.py"}
 
 
-def test_each_benchmark_has_a_setup_cache_of_its_own() -> None:
-    for question in _registry.questions():
-        assert "def setup_cache" in (ROOT / "benchmarks" / f"{question}.py").read_text("utf-8")
-
-
 def test_no_published_result_names_a_machine_or_a_path() -> None:
     published = [path for path in (ROOT / "results").rglob("*") if path.is_file()]
     names = [str(path.relative_to(ROOT)) for path in published if path.parent.name.startswith("reference")]

@@ -117,7 +117,7 @@ _TRIALS = (
 
 
 def trials(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of ``Trials``, register ``--with`` files, and hand all to the command as one argument, ``how``."""
+    """Add the options of ``Trials``, register ``--with`` files, and hand all to the command as ``how``."""
 
     @wraps(command)
     def run(**given: Any) -> None:
