@@ -12,12 +12,12 @@ import jinja2
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
-from loaders import _registry, _words
+from loaders import _claims, _registry, _words
 from loaders._calibration import Calibration
 from loaders._check import selftest
 from loaders._judge import MEMORY_SHARE, MOST_ROUNDS, RESOLUTION, TIME_MARGIN
 from loaders._law import Law
-from loaders._report import charts, chooser, claims, findings, instruments
+from loaders._report import charts, chooser, findings, instruments
 from loaders._report.asv_files import AsvResult
 from loaders._report.sets import ResultSet
 from loaders._rows import EPOCHS, Comparison, Row
@@ -148,8 +148,8 @@ def _environment() -> jinja2.Environment:
         strategies=_registry.variants,
         command=command,
         repeat=repeat,
-        judged=claims.judged,
-        counted=claims.counted,
+        judged=_claims.judged,
+        counted=_claims.counted,
         calibrated_cells=_words.calibrated_cells,
         tally_headings=selftest.HEADINGS,
         tally_line=selftest.line,
