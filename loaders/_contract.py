@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+TIERS = ("identical", "same purpose", "as typed")
+"""How a strategy's output relates to the others' of its question."""
+
+
 class OrderQuality(msgspec.Struct, frozen=True):
     """How well mixed the delivered order is; see ``order_quality`` for each figure."""
 

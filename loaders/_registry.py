@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, overload
 
+from loaders._contract import TIERS
 from loaders._errors import InputError
 
 if TYPE_CHECKING:
@@ -40,8 +41,6 @@ Inputs = TypeVar("Inputs")
 Build = Callable[["Job[Any]"], Iterable[Batch]]
 Convert = Callable[["Job[Any]"], None]
 BuildT = TypeVar("BuildT", bound=Build)
-
-TIERS = ("identical", "same purpose", "as typed")
 
 
 class Skip(Exception):  # noqa: N818 - it reads `raise Skip("jemalloc is not installed")`, and is no error
@@ -294,6 +293,11 @@ class Variant:
         """The code of the strategy, and of the functions of its module that it calls, for the page."""
         return _source_of(self.build)
 
+    @property
+    def imports(self) -> list[str]:
+        """The modules that its code names in imports."""
+        return _imported_by(self.build)
+
 
 _variants: dict[str, dict[str, Variant]] = {}
 _loaded_files: set[Path] = set()
@@ -348,7 +352,7 @@ def variant(
     baseline
         Ratios are taken to this strategy. Exactly one in a question.
     tier
-        One of ``TIERS``.
+        One of ``loaders._contract.TIERS``.
     matches, variables, preload, only, convert, series, at, truth, historic, ceiling, capacity, optional
         See ``Variant``.
 
@@ -566,6 +570,11 @@ def _helpers_of(function: Callable[..., Any]) -> list[types.FunctionType]:
 def _source_of(function: Callable[..., Any]) -> str:
     functions: list[Callable[..., Any]] = [function, *_helpers_of(function)]
     return "\n\n".join(map(_getsource, functions))
+
+
+@functools.cache
+def _imported_by(function: Callable[..., Any]) -> list[str]:
+    return sorted(imports_of(function))
 
 
 _getsource = functools.cache(inspect.getsource)  # several strategies share a helper

@@ -39,6 +39,61 @@ BUSY_TRIALS = 0.1
 """A share of the trials. One in ten may meet a service at work; shuffled rounds and intervals allow for that."""
 
 
+class About(msgspec.Struct, frozen=True):
+    """What a question says of itself, for those that render: they read no registry.
+
+    Attributes
+    ----------
+    doc
+        Its docstring.
+    axes
+        Their values.
+    default_case
+        See ``loaders._registry.Question``.
+    strategies
+        The cases that each is kept to, by axis; empty for most.
+    has_quick
+        Whether a quick comparison leaves strategies out.
+    sweeps, calibrates
+        See ``loaders._registry.Question``.
+    """
+
+    doc: str = ""
+    axes: dict[str, list[str]] = {}
+    default_case: dict[str, str] = {}
+    size_axis: str = ""
+    strategies: dict[str, dict[str, list[str]]] = {}
+    has_quick: bool = False
+    sweeps: str = ""
+    calibrates: bool = False
+
+    def running_in(self, case: Mapping[str, str]) -> list[str]:
+        """Return the strategies that a comparison runs in a case; axes that are not given are at their default."""
+        whole = {**self.default_case, **case}
+        return [
+            name
+            for name, only in self.strategies.items()
+            if all(whole[axis] in values for axis, values in only.items())
+        ]
+
+
+def about(question: _registry.Question) -> About:
+    """Return what a question says of itself."""
+    return About(
+        doc=question.doc,
+        axes={axis: list(values) for axis, values in question.axes.items()},
+        default_case=question.default_case,
+        size_axis=question.size_axis,
+        strategies={
+            name: {axis: list(values) for axis, values in each.only.items()}
+            for name, each in _registry.variants(question.name).items()
+        },
+        has_quick=bool(question.quick),
+        sweeps=question.sweeps,
+        calibrates=question.calibrates,
+    )
+
+
 class Row(msgspec.Struct, frozen=True):
     """What a comparison found out about one strategy in one case.
 
@@ -128,6 +183,12 @@ class Row(msgspec.Struct, frozen=True):
         In seconds: the first epoch, whatever metric the question is ranked by.
     commit
         Of the row's own trials, eight digits, joined by ", " where there are several.
+    source, imports
+        The strategy's code, and the modules that it names in imports; empty where this checkout lacks it.
+    is_outside
+        Whether a ``--with`` file declares it.
+    capacity
+        See ``loaders._registry.Variant``.
     """
 
     question: str
@@ -200,6 +261,10 @@ class Row(msgspec.Struct, frozen=True):
     order: OrderQuality | None = None
     epoch: Estimate | None = None
     commit: str = ""
+    source: str = ""
+    imports: list[str] = []
+    is_outside: bool = False
+    capacity: int = 0
 
 
 def worked_first(row: Row) -> bool:
@@ -278,6 +343,7 @@ class Comparison(msgspec.Struct, frozen=True):
     laws: list[CaseLaws] = []
     schema: int = SCHEMA
     disturbed: Disturbed | None = None
+    about: About = About()
 
     @property
     def cases(self) -> list[tuple[dict[str, str], list[Row]]]:
@@ -326,6 +392,7 @@ def comparison(records: Sequence[Record], calibration: Calibration | None = None
         laws=_laws(records, question) if question.size_axis else [],
         schema=first.schema,
         disturbed=disturbed(records),
+        about=about(question),
     )
 
 
@@ -615,6 +682,10 @@ def _row(records: Sequence[Record], variant: _registry.Variant | None, ranked_by
         order=order[0] if order else None,
         epoch=_estimate(good, "epoch_time", positive=True),
         commit=_commits(records),
+        source=variant.source if variant else "",
+        imports=variant.imports if variant else [],
+        is_outside=variant is None or variant.is_outside,
+        capacity=variant.capacity if variant else 0,
     )
 
 

@@ -29,6 +29,21 @@ def test_only_the_report_imports_asv() -> None:
     assert {path.parent.name for path in importers} == {"_report"}
 
 
+def test_what_renders_reads_no_registry() -> None:
+    """What a question and a strategy say of themselves comes with the rows."""
+    rendering = [
+        path
+        for path in LOADERS
+        if (path.parent.name in {"_report", "_claims"} and path.name not in {"sets.py", "__init__.py"})
+        or path.name in {"_terminal.py", "_words.py"}
+    ]
+    for path in rendering:
+        nodes = list(ast.walk(ast.parse(path.read_text("utf-8"))))
+        names = {alias.name for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names}
+        names |= set(_imports(path))
+        assert not {"_registry", "loaders._registry"} & names, path
+
+
 @pytest.mark.parametrize("question", sorted(_registry.questions()))
 def test_one_stem_three_rooms(question: str) -> None:
     for room in ("loaders", "benchmarks"):

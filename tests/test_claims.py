@@ -31,15 +31,15 @@ from loaders._claims._evidence import (
     within,
 )
 from loaders._claims._figures import PICTURE_BYTES
-from loaders._claims.batching import QUEUED
 from loaders._claims.resize import LEAK
 from loaders._contract import OrderQuality
 from loaders._judge import Difference, fitted
 from loaders._law import law
-from loaders._rows import CaseLaws, Comparison, Row
+from loaders._rows import CaseLaws, Comparison, Row, about
 from loaders._stats import Estimate, estimate
 from loaders._trial.record import Environment, MemoryTrace
 
+QUEUED = _registry.find_variant("batching", "keras_pydataset_4").capacity
 MIB, GIB = 2**20, 2**30
 ROUNDS = 6
 
@@ -69,6 +69,7 @@ def _row(
     name = f"{strategy} {' '.join(where.values())}"
     times, peaks = _sampled(time, name, spread, rounds), _sampled(peak, name, spread, rounds)
     needs = _sampled(peak if needed is None else needed, name, spread, rounds)
+    declared = _registry.variants(question).get(strategy)
     row = Row(question, strategy, "", "identical", None, where, False, "ok", rounds, rounds)
     figures = {
         "times": times,
@@ -77,6 +78,7 @@ def _row(
         "time": estimate(list(times.values()), "ratio"),
         "peak": estimate(list(peaks.values()), "linear"),
         "needed": estimate(list(needs.values()), "linear"),
+        "capacity": declared.capacity if declared else 0,
     }
     return msgspec.structs.replace(row, **{**figures, **more})
 
@@ -84,7 +86,7 @@ def _row(
 def _comparison(question: str, rows: Sequence[Row], **more: Any) -> Comparison:
     environment = Environment(memory=8 * GIB)
     found = Comparison(question, "", "r", "full", "d", "now", ROUNDS, "steady_time", 2, environment, list(rows))
-    return msgspec.structs.replace(found, **more)
+    return msgspec.structs.replace(found, about=about(_registry.find_question(question)), **more)
 
 
 def _ruling(claim: str, *comparisons: Comparison) -> Ruling:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from loaders import _registry, variant
+from loaders import _contract, _registry, variant
 from loaders._errors import InputError
 from loaders._registry import imports_of
 from tests.conftest import ROOT
@@ -96,7 +96,7 @@ def test_slices_name_what_exists(question: str) -> None:
         assert any(each.runs_in(case) for case in asked.cases)
     for case in asked.cases:
         assert _registry.baseline(question).runs_in(case)
-        assert each.tier in _registry.TIERS
+        assert each.tier in _contract.TIERS
 
 
 def test_listing_loads_nothing_heavy() -> None:

@@ -5,11 +5,22 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
+import msgspec
+
 from loaders import _registry
 from loaders._advise.choose import Amount, Candidate
 from loaders._advise.words import Source
 from loaders._law import AMOUNTS
 from loaders._trial.record import SCHEMA, Record
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """What can be chosen from in one case of one question, as one run measured it."""
+
+    question: str
+    case: dict[str, str]
+    candidates: list[Candidate]
+    source: Source
 
 
 def questions() -> list[str]:
@@ -167,3 +178,17 @@ def source(run: Sequence[Record], case: Mapping[str, str], found: Sequence[Candi
         sum(bool(each.amounts) for each in found),
         len(found),
     )
+
+
+def choices(records: Sequence[Record]) -> list[Choice]:
+    """Return what can be chosen from, by the records of one question; empty where they answer nothing."""
+    question = _registry.find_question(records[0].question)
+    if not question.size_axis:
+        return []
+    found = []
+    own = records[0].environment.machine
+    for case in cases(question):
+        if run := pick(records, question.name, case, own):
+            among = candidates(run, question.name, case)
+            found.append(Choice(question.name, case, among, source(run, case, among, own)))
+    return found

@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from loaders import _registry
 from loaders._judge import MOST_ROUNDS, RESOLUTION, Difference, Fitted, fitted, holm, margin_of
 from loaders._law import Law
 from loaders._rows import Comparison, Row
@@ -211,7 +210,7 @@ class Figures:
 
     def row(self, question: str, strategy: str, **case: str) -> Row:
         """Return one row; axes that are not given stand at their default."""
-        wanted = _case(question, case)
+        wanted = self._case(question, case)
         for row in self.comparison(question).rows:
             if (row.strategy, row.case) == (strategy, wanted):
                 if not row.samples:
@@ -221,24 +220,27 @@ class Figures:
 
     def ratio(self, question: str, one: str, other: str, figure: Figure, **case: str) -> Difference:
         """Return the ratio of two strategies' figures in one case, paired by round."""
-        wanted = _case(question, case)
+        wanted = self._case(question, case)
         return self._found(self._fit(question, figure, [wanted]).difference(_key(one, wanted), _key(other, wanted)))
 
     def growth_with(self, question: str, strategy: str, figure: Figure, axis: str, less: str, more: str) -> Difference:
         """Return the ratio of a strategy's figure in one case to that in another, paired by round."""
-        few, many = _case(question, {axis: less}), _case(question, {axis: more})
+        few, many = self._case(question, {axis: less}), self._case(question, {axis: more})
         return self._found(
             self._fit(question, figure, [few, many]).difference(_key(strategy, many), _key(strategy, few))
         )
 
     def law(self, question: str, strategy: str) -> Law:
         """Return how a strategy's memory follows the amount of data, the other axes at their default."""
-        found = _registry.find_question(question)
-        wanted = {axis: value for axis, value in found.default_case.items() if axis != found.size_axis}
+        asked = self.comparison(question).about
+        wanted = {axis: value for axis, value in asked.default_case.items() if axis != asked.size_axis}
         for each in self.comparison(question).laws:
             if each.case == wanted and strategy in each.laws:
                 return each.laws[strategy]
         raise NotMeasuredError(f"{strategy} was not run with several amounts of data")
+
+    def _case(self, question: str, case: Mapping[str, str]) -> dict[str, str]:
+        return {**self.comparison(question).about.default_case, **case}
 
     def _fit(self, question: str, figure: Figure, cases: Sequence[Mapping[str, str]]) -> Fitted:
         key = (question, figure, tuple(tuple(sorted(case.items())) for case in cases))
@@ -256,10 +258,6 @@ class Figures:
         if difference is None:
             raise NotMeasuredError("no round has both figures")
         return difference
-
-
-def _case(question: str, case: Mapping[str, str]) -> dict[str, str]:
-    return {**_registry.find_question(question).default_case, **case}
 
 
 def _key(strategy: str, case: Mapping[str, str]) -> str:

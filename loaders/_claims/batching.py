@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from loaders import _registry
 from loaders._claims._declare import Found, claim
 from loaders._claims._evidence import (
     Figures,
@@ -22,10 +21,6 @@ from loaders._words import amount, estimated, factor, multiple, small_amount
 
 SIXTEEN_GB = 16e9
 """The memory of the machine that a write-up's author had."""
-
-QUEUED = (10 + 4 + 2) * 32
-"""Pictures that Keras may hold with ``max_queue_size=10`` and four workers: the queue, a batch under way with each, two
-in hand."""
 
 
 @claim("D1", "Loading everything exhausts memory: 10 000 pictures do not fit 16 GB.")
@@ -59,7 +54,7 @@ def paths_are_independent_of_the_data(figures: Figures) -> Found:
 @claim("D3", "A queue's capacity bounds its memory.")
 def a_queue_is_bounded(figures: Figures) -> Found:
     """With a slow consumer, four times the data, both beyond the capacity, need less than 1.1 times the memory."""
-    return _bounded(figures, "tf1_queue", _registry.find_variant("batching", "tf1_queue").capacity)
+    return _bounded(figures, "tf1_queue")
 
 
 @claim("D4", "max_queue_size bounds a generator's memory.")
@@ -67,8 +62,7 @@ def keras_is_bounded_by_its_queue(figures: Figures) -> Found:
     """With a slow consumer, four times the data, more than the capacity, need no more on top than the queue, the
     workers and two batches may hold.
     """
-    declared = _registry.find_variant("batching", "keras_pydataset_4").capacity
-    return _bounded(figures, "keras_pydataset_4", declared or QUEUED)
+    return _bounded(figures, "keras_pydataset_4")
 
 
 def _follows(figures: Figures, name: str, law: Law) -> Part:
@@ -85,12 +79,13 @@ def _opposite(part: Part) -> Part:
     return Part(shown, part.difference, opposite(part.test) if part.test else None)
 
 
-def _bounded(figures: Figures, name: str, capacity: int) -> Found:
+def _bounded(figures: Figures, name: str) -> Found:
     """Test whether a loader's buffers stop growing at their capacity, with a consumer slow enough to fill them.
 
     Between two amounts of data memory may grow by what is left of the capacity at the smaller one; and by a tenth.
     """
     few, many = (figures.row("batching", name, data=data) for data in ("x4", "x16"))
+    capacity = few.capacity
     if few.peak_slow is None or many.peak_slow is None or few.needed is None or not few.delivered:
         raise NotMeasuredError(f"{name} was not run with a slow consumer")
     if not many.delivered or many.delivered <= capacity:

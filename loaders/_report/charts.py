@@ -97,10 +97,17 @@ _HOVERED: Spec = {"type": "rect", "fill": "transparent"}
 
 @dataclass(frozen=True)
 class Chart:
-    """A picture and the finding that stands over it; no picture where there is nothing to draw."""
+    """A picture and the finding that is its heading; without a picture where there is nothing to draw.
+
+    ``is_wide`` says that it takes the whole width of a page.
+    """
 
     title: str
     picture: Markup = field(default_factory=Markup)
+    is_wide: bool = False
+
+
+Draw = Callable[[Comparison, Sequence[Row]], Chart | None]
 
 
 def time_name(rows: Sequence[Row]) -> str:
@@ -108,14 +115,23 @@ def time_name(rows: Sequence[Row]) -> str:
     return TIME_METRICS[rows[0].ranked_by] if rows else "time"
 
 
-def time_chart(rows: Sequence[Row]) -> Chart:
+def of_case(comparison: Comparison, rows: Sequence[Row]) -> list[Chart]:
+    """Return the charts of one case of a comparison, by ``CHARTS``."""
+    return [chart for draw in CHARTS if (chart := draw(comparison, rows))]
+
+
+def time_chart(_: Comparison, rows: Sequence[Row]) -> Chart:
     """Return every strategy's time with its interval."""
     points = [_point(row, rows, row.time, duration, 1e3) for row in rows if row.time]
     return _intervals(findings.of_time(rows), points, f"{time_name(rows)} in ms (log scale)")
 
 
-def memory_chart(rows: Sequence[Row], standing_alone: Spec | None = None) -> Chart:
+def memory_chart(_: Comparison, rows: Sequence[Row]) -> Chart:
     """Return every strategy's peak memory with its interval."""
+    return _memory(rows)
+
+
+def _memory(rows: Sequence[Row], standing_alone: Spec | None = None) -> Chart:
     points = [_point(row, rows, row.peak, amount, 1 / MIB, SMALLEST_MEMORY) for row in rows if row.peak]
     return _intervals(findings.of_memory(rows), points, f"{MEMORY} (log scale)", standing_alone)
 
@@ -123,11 +139,13 @@ def memory_chart(rows: Sequence[Row], standing_alone: Spec | None = None) -> Cha
 def memory_picture(rows: Sequence[Row]) -> str:
     """Return the SVG of ``memory_chart`` with its title in it, on white."""
     title = {"text": findings.of_memory(rows), "frame": "bounds", "fontSize": 13, "fontWeight": "bold", "offset": 12}
-    return memory_chart(rows, {"background": "white", "title": title}).picture
+    return _memory(rows, {"background": "white", "title": title}).picture
 
 
-def tradeoff_chart(rows: Sequence[Row]) -> Chart:
+def tradeoff_chart(_: Comparison, rows: Sequence[Row]) -> Chart | None:
     """Return time against peak memory, with the strategies marked that no other beats in both."""
+    if len([row for row in rows if row.time and row.peak]) <= 2:
+        return None
     best = [row.strategy for row in findings.frontier(rows)]
     title = f"Best trade-offs of time and memory, from left to right: {', '.join(best)}"
     kinds = ["best trade-off", "beaten in both"]
@@ -142,8 +160,6 @@ def tradeoff_chart(rows: Sequence[Row]) -> Chart:
         for row in rows
         if row.time and row.peak
     ]
-    if not points:
-        return Chart(title)
     baseline = [each for each in points if each["is_baseline"]]
     marked = "; dashed: the baseline strategy" if baseline else ""
     x = _logarithmic("time.value", f"time in ms (log scale){marked}", [each["time"]["value"] for each in points])
@@ -174,8 +190,13 @@ def tradeoff_chart(rows: Sequence[Row]) -> Chart:
     return _chart(title, spec, [each["hover"] for each in points])
 
 
-def steps_chart(rows: Sequence[Row]) -> Chart:
-    """Return memory over the batches: a panel a strategy, what is in use and what malloc holds apart."""
+def steps_chart(_: Comparison, rows: Sequence[Row]) -> Chart | None:
+    """Return memory over the batches: a panel a strategy, what is in use and what malloc holds apart.
+
+    Where no strategy's buffers are known it has nothing to be held against, and there is none.
+    """
+    if not any(row.trace for row in rows) or all(row.floor is None for row in rows):
+        return None
     kinds = ["resident", "in use", "held by the allocator"]
     panels = [(row, row.trace) for row in rows if row.trace]
     said = [f"{row.strategy}: {over_steps(row)}" for row, _ in panels]
@@ -207,8 +228,10 @@ def steps_chart(rows: Sequence[Row]) -> Chart:
     return _panels(title, {"layer": [lines, once]}, points, ["The green line is what the buffers need", *said])
 
 
-def sweep_chart(rows: Sequence[Row], axis: str, time_axis: str) -> Chart:
+def sweep_chart(comparison: Comparison, rows: Sequence[Row]) -> Chart | None:
     """Return time, peak memory and what really ran, over what the series differ in."""
+    if not any(row.series for row in rows):
+        return None
     title = findings.of_sweep(rows)
     swept = [row for row in rows if row.series and row.samples]
     places = list(dict.fromkeys(row.at for row in sorted(swept, key=lambda row: (len(row.at), row.at))))
@@ -219,9 +242,9 @@ def sweep_chart(rows: Sequence[Row], axis: str, time_axis: str) -> Chart:
         for row in swept
     ]
     marked = "; dashed: baseline" if any(row.is_baseline for row in rows) else ""
-    x = {**_nominal("at", places), "title": f"{axis}{marked}"}
+    x = {**_nominal("at", places), "title": f"{comparison.about.sweeps}{marked}"}
     figures: list[tuple[str, Callable[[Row], Estimate | None], float]] = [
-        (time_axis, lambda row: row.time, 1e3),
+        (f"{time_name(rows)} in ms", lambda row: row.time, 1e3),
         (MEMORY, lambda row: row.peak, 1 / MIB),
         ("bodies in flight, at the most", lambda row: row.in_flight, 1),
     ]
@@ -237,7 +260,7 @@ def sweep_chart(rows: Sequence[Row], axis: str, time_axis: str) -> Chart:
         if points:
             layers = [*(_reference("y", y, value) for value in baseline), *_lines(points, series, x, y)]
             panels.append({"width": PANEL_WIDTH, "height": 160, "title": name, "layer": layers})
-    return _chart(title, {"hconcat": panels}, said) if panels else Chart(title)
+    return _chart(title, {"hconcat": panels}, said, is_wide=True) if panels else Chart(title, is_wide=True)
 
 
 def laws_chart(comparison: Comparison, found: CaseLaws) -> Chart:
@@ -256,7 +279,7 @@ def laws_chart(comparison: Comparison, found: CaseLaws) -> Chart:
         for samples, needed in law.points
     ]
     if not points:
-        return Chart(title)
+        return Chart(title, is_wide=True)
     x = {
         **_linear("samples", "samples in the data (log scale)"),
         "scale": {"type": "log", "nice": False, "padding": 12},
@@ -271,15 +294,15 @@ def laws_chart(comparison: Comparison, found: CaseLaws) -> Chart:
         "layer": _lines(points, names, x, y),
         "config": {**CONFIG, "legend": {**CONFIG["legend"], "orient": "right"}},
     }
-    return _chart(title, spec, [each["hover"] for each in points])
+    return _chart(title, spec, [each["hover"] for each in points], is_wide=True)
 
 
-def order_chart(rows: Sequence[Row]) -> Chart:
+def order_chart(_: Comparison, rows: Sequence[Row]) -> Chart | None:
     """Return the place on disk of each delivered record: a panel a strategy."""
     title = findings.of_order(rows)
     panels = [(row, list(zip(row.steps, row.walk, strict=True))) for row in rows if row.steps and row.walk]
     if not panels:
-        return Chart(title)
+        return None
     last_step, last_place = (max(dot[axis] for _, dots in panels for dot in dots) for axis in (0, 1))
     points: list[Spec] = [
         {
@@ -301,6 +324,17 @@ def order_chart(rows: Sequence[Row]) -> Chart:
         },
     }
     return _panels(title, dots, points, [each["hover"] for each in points])
+
+
+CHARTS: list[Draw] = [
+    time_chart,
+    memory_chart,
+    tradeoff_chart,
+    sweep_chart,
+    steps_chart,
+    order_chart,
+]
+"""What is drawn of each case, in this order; a chart that has nothing to say there is ``None``."""
 
 
 def _dots(places: Iterable[tuple[float, float]]) -> str:
@@ -335,9 +369,9 @@ def ticks(low: float, high: float) -> list[float]:
     return found
 
 
-def _chart(title: str, spec: Spec, said: Iterable[str], names: Iterable[str] = ()) -> Chart:
+def _chart(title: str, spec: Spec, said: Iterable[str], names: Iterable[str] = (), *, is_wide: bool = False) -> Chart:
     picture = svg.drawn({"config": CONFIG, **spec}, f"{title}. {'; '.join(said)}", names)
-    return Chart(title, Markup(picture))  # noqa: S704 - from an XML tree, which escapes
+    return Chart(title, Markup(picture), is_wide)  # noqa: S704 - from an XML tree, which escapes
 
 
 def _intervals(title: str, points: list[Spec], axis: str, standing_alone: Spec | None = None) -> Chart:
@@ -440,8 +474,6 @@ def _lines(points: list[Spec], names: Sequence[str], x: Spec, y: Spec) -> list[S
 
 def _panels(title: str, panel: Spec, points: list[Spec], said: Iterable[str]) -> Chart:
     """Return a chart with a small one for each strategy, side by side."""
-    if not points:
-        return Chart(title)
     names = list(dict.fromkeys(each["strategy"] for each in points))
     spec = {
         "data": {"values": points},
@@ -450,7 +482,7 @@ def _panels(title: str, panel: Spec, points: list[Spec], said: Iterable[str]) ->
         "spec": {"width": PANEL_WIDTH, "height": PANEL_HEIGHT, **panel},
         "config": {**CONFIG, "view": {}},
     }
-    return _chart(title, spec, said, names)
+    return _chart(title, spec, said, names, is_wide=True)
 
 
 def _logarithmic(field: str, title: str | None, values: Sequence[float]) -> Spec:

@@ -13,11 +13,9 @@ from typing import Any
 
 import msgspec
 
-from loaders import _registry, _words
-from loaders._advise import candidates
+from loaders import _words
+from loaders._advise.candidates import Choice
 from loaders._advise.choose import Candidate, Decision, Kind, Settings, laws_of, memory_of, reckon
-from loaders._advise.words import Source
-from loaders._trial.record import Record
 
 MEMORY = tuple(2**26 * 2**power for power in (0, 1, 2, 3, 4, 5, 6, 7, 8, 10))
 STEPS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
@@ -43,29 +41,6 @@ LETTERS: dict[Kind, str] = {
     "failed": "f",
     "not measured": "n",
 }
-
-
-class Choice(msgspec.Struct, frozen=True):
-    """What can be chosen from in one case of one question, as one run measured it."""
-
-    question: str
-    case: dict[str, str]
-    candidates: list[Candidate]
-    source: Source
-
-
-def choices(records: Sequence[Record]) -> list[Choice]:
-    """Return what can be chosen from, by the records of one question; empty where they answer nothing."""
-    question = _registry.find_question(records[0].question)
-    if not question.size_axis:
-        return []
-    found = []
-    own = records[0].environment.machine
-    for case in candidates.cases(question):
-        if run := candidates.pick(records, question.name, case, own):
-            among = candidates.candidates(run, question.name, case)
-            found.append(Choice(question.name, case, among, candidates.source(run, case, among, own)))
-    return found
 
 
 def options() -> dict[str, list[tuple[str, str, bool]]]:

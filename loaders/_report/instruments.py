@@ -26,7 +26,6 @@ from typing import Literal
 
 import msgspec
 
-from loaders import _registry
 from loaders._judge import RESOLUTION
 from loaders._report.asv_files import AsvResult, Reading
 from loaders._rows import Comparison, Row
@@ -158,9 +157,9 @@ def held_against(comparison: Comparison, results: Sequence[AsvResult]) -> Instru
     here = [each for each in results if each.machine == comparison.environment.machine]
     if not here:
         return None
-    question = _registry.find_question(comparison.question)
-    held = _Held(question, here, comparison.environment.python)
-    own = [row for row in comparison.rows if row.case == question.default_case]
+    default_case = comparison.about.default_case
+    held = _Held(comparison, here)
+    own = [row for row in comparison.rows if row.case == default_case]
     compared, agreeing, contradictions = _medians(held, comparison)
     missing = _missing(held, comparison, own)
     if 2 * agreeing < compared:
@@ -168,10 +167,10 @@ def held_against(comparison: Comparison, results: Sequence[AsvResult]) -> Instru
             f"{compared - agreeing} of the {compared} medians that asv keeps are not those of the trial log's samples: "
             f"asv's results are of another run or of other data, and nothing is held against them"
         ]
-        return Instruments(question.name, question.default_case, [], (compared, agreeing), contradictions)
+        return Instruments(comparison.question, default_case, [], (compared, agreeing), contradictions)
     return Instruments(
-        question.name,
-        question.default_case,
+        comparison.question,
+        default_case,
         _beside(held, comparison, own),
         (compared, agreeing),
         [*contradictions, *missing],
@@ -186,19 +185,19 @@ def _same_python(one: str, other: str) -> bool:
 class _Held:
     """What asv holds of one question, found by strategy, case and the commit of the trials."""
 
-    def __init__(self, question: _registry.Question, results: Sequence[AsvResult], python: str) -> None:
-        self.question = question
+    def __init__(self, comparison: Comparison, results: Sequence[AsvResult]) -> None:
+        self.question, self._axes = comparison.question, list(comparison.about.axes)
         self.pythons: dict[str, str] = {}  # that are not the trials', by commit
         self._files: defaultdict[str, list[AsvResult]] = defaultdict(list)
         for each in results:
-            if _same_python(each.python, python):
+            if _same_python(each.python, comparison.environment.python):
                 self._files[each.commit[:8]].append(each)
             else:
                 self.pythons[each.commit[:8]] = one_line(each.python)
 
     def of(self, commit: str, kind: str) -> dict[str, dict[tuple[str, ...], Reading]]:
         """Return the benchmarks of ``Comparison`` or ``Drain`` at a commit, by the rest of their name."""
-        prefix = f"{self.question.name}.{kind}."
+        prefix = f"{self.question}.{kind}."
         return {
             name.removeprefix(prefix): cells
             for result in self._files.get(commit, ())
@@ -208,8 +207,7 @@ class _Held:
 
     def values(self, row: Row) -> tuple[str, ...]:
         """Return the parameters of a row as asv orders them."""
-        case = row.case
-        axes = list(self.question.axes)
+        case, axes = row.case, self._axes
         return (row.strategy, *(case[axis] for axis in (axes if set(axes) == set(case) else case)))
 
     def reading(self, row: Row, commits: Sequence[str], kind: str, benchmark: str) -> Reading | None:
@@ -239,12 +237,12 @@ def _beside(held: _Held, comparison: Comparison, rows: Sequence[Row]) -> list[Be
         peak = held.reading(row, commits, "Drain", "peakmem_epoch")
         if peak and peak.measured and row.peak:
             peaks[row.strategy] = row, peak
-    known = _registry.variants(held.question.name)
     groups: defaultdict[str, list[tuple[Row, Reading]]] = defaultdict(list)  # NumPy is imported for each of them
     for name, each in peaks.items():
-        imports = sorted({*_registry.imports_of(known[name].build), "numpy"}) if name in known else [f"unknown: {name}"]
+        row, _ = each
+        imports = sorted({*row.imports, "numpy"}) if row.source else [f"unknown: {name}"]
         groups[repr(imports)].append(each)
-    converting = {name for name, variant in known.items() if variant.convert}
+    converting = {name for name, (row, _) in peaks.items() if row.converts}
     memory = {name: pair for group in groups.values() for name, pair in memory_pairs(group, converting).items()}
     return [
         Beside(row.strategy, times.get(row.strategy), memory.get(row.strategy))
@@ -393,7 +391,7 @@ def _missing(held: _Held, comparison: Comparison, own: Sequence[Row]) -> list[st
         rows = {held.values(row): row for row in comparison.rows if commit in _commits(row, comparison)}
         others = {held.values(row) for row in comparison.rows} - set(rows)
         tracked, drained = held.of(commit, "Comparison"), held.of(commit, "Drain")
-        width, at = 1 + len(held.question.axes), f"at commit {commit}"
+        width, at = 1 + len(comparison.about.axes), f"at commit {commit}"
         if not tracked and not drained and commit in held.pythons:
             python = comparison.environment.python
             said.append(f"asv's results {at} are of Python {held.pythons[commit]}, the trial log's of {python}")

@@ -12,9 +12,10 @@ import jinja2
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
-from loaders import _claims, _registry, _words
+from loaders import _claims, _words
 from loaders._calibration import Calibration
 from loaders._check import selftest
+from loaders._contract import TIERS
 from loaders._judge import MEMORY_SHARE, MOST_ROUNDS, RESOLUTION, TIME_MARGIN
 from loaders._law import Law
 from loaders._report import charts, chooser, findings, instruments
@@ -130,13 +131,8 @@ def _environment() -> jinja2.Environment:
         embedded=chooser.embedded,
     )
     environment.globals.update(
-        time_chart=charts.time_chart,
-        memory_chart=charts.memory_chart,
-        tradeoff_chart=charts.tradeoff_chart,
-        steps_chart=charts.steps_chart,
-        sweep_chart=charts.sweep_chart,
+        charts=charts.of_case,
         laws_chart=charts.laws_chart,
-        order_chart=charts.order_chart,
         time_name=charts.time_name,
         epochs=EPOCHS,
         uncorrected=_words.UNCORRECTED,
@@ -144,8 +140,6 @@ def _environment() -> jinja2.Environment:
         finding=findings.of,
         laws_of=_laws_of,
         resolution=RESOLUTION,
-        question=_registry.find_question,
-        strategies=_registry.variants,
         command=command,
         repeat=repeat,
         judged=_claims.judged,
@@ -167,11 +161,10 @@ def _environment() -> jinja2.Environment:
 
 def command(comparison: Comparison, row: Row) -> str:
     """Return the command that runs one strategy in one case once, as the comparison ran it."""
-    known = _registry.variants(row.question).get(row.strategy)
     words = ["python", "-m", "loaders", "trial", row.question, row.strategy, *_conditions(comparison)]
     for axis, value in row.case.items():
         words += ["--case", f"{axis}={value}"]
-    if known is None or known.is_outside:
+    if row.is_outside:
         words += ["--with", "FILE"]
     return shlex.join(words)
 
@@ -193,9 +186,9 @@ def _conditions(comparison: Comparison) -> list[str]:
 
 def _tiers(rows: Sequence[Row]) -> list[str]:
     """Return the tiers that there are, that of the baseline first."""
-    first = next((row.tier for row in rows if row.is_baseline), _registry.TIERS[0])
+    first = next((row.tier for row in rows if row.is_baseline), TIERS[0])
     found = {row.tier for row in rows}
-    return [tier for tier in sorted(_registry.TIERS, key=lambda tier: tier != first) if tier in found]
+    return [tier for tier in sorted(TIERS, key=lambda tier: tier != first) if tier in found]
 
 
 def _resolutions(comparison: Comparison, calibration: Calibration | None) -> dict[int, dict[str, object]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from loaders import _durable, _registry, _words
+from loaders import _durable, _words
 from loaders._corpus._sources import PHOTOGRAPHS
 from loaders._errors import InputError
 from loaders._report import charts, findings, sets
@@ -64,23 +64,22 @@ def _with_findings(readme: str, published: sets.ResultSet) -> str:
 
 def _findings(published: sets.ResultSet) -> str:
     """Return Markdown: of each question's default case what was found and a ranking, and what they rest on."""
-    comparisons = [each for each in published.comparisons if not _registry.find_question(each.question).calibrates]
+    comparisons = [each for each in published.comparisons if not each.about.calibrates]
     sentences: list[str] = []
     tables: list[str] = []
     for comparison in comparisons:
         case, rows = comparison.cases[0]
         name = " ".join(filter(None, [comparison.question, _words.case_in_words(case)]))
         laws = next((each.laws for each in comparison.laws if each.case.items() <= case.items()), {})
-        whole = {**_registry.find_question(comparison.question).default_case, **case}
-        every = [each for each in _registry.variants(comparison.question).values() if each.runs_in(whole)]
+        every = comparison.about.running_in(case)
         some = f" ({len(rows)} of {len(every)} strategies measured)" if len(rows) < len(every) else ""
         sentences.append(f"* **{name}**{some}: {findings.of(rows, laws)}")
         for other, in_other in comparison.cases:
             if growth := findings.of_growth(in_other):
                 sentences.append(f"* **{comparison.question} {_words.case_in_words(other)}**: {growth}.")
         tables += ["", *_ranking(name, comparison, rows)]
-    if lacking := [each for each in published.lacks if not _registry.find_question(each).calibrates]:
-        names = ", ".join(lacking)
+    if published.unanswered:
+        names = ", ".join(published.unanswered)
         sentences.append(f"* **{names}**: not measured on this machine yet; the page has what the one before measured.")
     if published.calibration:
         sentences.append(f"* **instruments**: {findings.of_calibration(published.calibration)}.")

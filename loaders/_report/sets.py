@@ -10,10 +10,10 @@ from pathlib import Path
 import msgspec
 
 from loaders import _calibration, _registry
+from loaders._advise.candidates import Choice, choices
 from loaders._calibration import Calibration
 from loaders._check import selftest
 from loaders._check.selftest import Selftest
-from loaders._report.chooser import Choice, choices
 from loaders._rows import Comparison, comparison
 from loaders._trial import Record, log
 from loaders._trial.record import SCHEMA, Environment
@@ -112,6 +112,11 @@ class ResultSet(msgspec.Struct, frozen=True):
     def lacks(self) -> list[str]:
         """The questions that it has no comparison of."""
         return [name for name in _registry.questions() if all(each.question != name for each in self.comparisons)]
+
+    @property
+    def unanswered(self) -> list[str]:
+        """Those of them from which something can be chosen."""
+        return [name for name in self.lacks if not _registry.find_question(name).calibrates]
 
 
 def collect(root: Path, say: Callable[[str], None] = lambda _: None) -> list[ResultSet]:
