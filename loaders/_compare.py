@@ -144,6 +144,7 @@ def plan(
     """
     size = SIZES[corpus.manifest.size]
     asked = _registry.find_question(question)
+    quick_ones = _registry.quick(question)
     every = bool(only) or (size.all_cases if all_cases is None else all_cases)
     wanted = (only or {}).items()
     planned = Plan(
@@ -151,7 +152,7 @@ def plan(
         strategies=tuple(
             name
             for name, each in _registry.variants(question).items()
-            if not (quick and asked.quick) or name in asked.quick or each.is_outside
+            if not quick or name in quick_ones or each.is_outside
         ),
         cases=tuple(case for case in (asked.cases if every else asked.default_cases) if wanted <= case.items()),
         rounds=rounds or size.rounds,

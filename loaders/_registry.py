@@ -21,7 +21,7 @@ import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypedDict, TypeVar, Unpack, overload
 
 from loaders._contract import TIERS
 from loaders._errors import InputError
@@ -134,8 +134,6 @@ class Question:
     reads
         Returns the files that a strategy reads, for ``disk_bytes`` and the state of the page cache; with an axis
         ``page_cache`` they are brought into that state (``warm`` or ``cold``) first.
-    quick
-        The strategies that a quick comparison runs; all of them where none is named.
     epochs
         How many epochs a trial takes for published numbers.
     quick_epochs
@@ -167,7 +165,6 @@ class Question:
     floor: Callable[[Job[Any], Variant], int | None] | None = None
     shards: Callable[[Job[Any]], Sequence[Shard]] | None = None
     reads: Callable[[Job[Any], Variant], Sequence[str]] | None = None
-    quick: Sequence[str] = ()
     epochs: int = 1
     quick_epochs: int = 1
     repeats: bool = False
@@ -243,14 +240,20 @@ class Variant:
         Samples that all its buffers hold at the most, where that is declared in its code: beyond it memory is level.
     optional
         Modules that need not be installed: without them it is skipped, in words.
+    baseline
+        Ratios are taken to it.
+    quick
+        A quick comparison of its question runs it; all strategies where none is quick.
+    may_lose
+        It may leave samples out; the record says how many.
     """
 
     question: str
     name: str
     build: Build
-    baseline: bool
-    tier: str
-    matches: str | None
+    baseline: bool = False
+    tier: str = TIERS[0]
+    matches: str | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
     preload: str | None = None
     only: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -262,6 +265,8 @@ class Variant:
     ceiling: bool = False
     capacity: int = 0
     optional: Sequence[str] = ()
+    quick: bool = False
+    may_lose: bool = False
 
     @property
     def is_outside(self) -> bool:
@@ -303,45 +308,33 @@ _variants: dict[str, dict[str, Variant]] = {}
 _loaded_files: set[Path] = set()
 
 
+class Facts(TypedDict, total=False):
+    """What a strategy's declaration may say; see ``Variant``."""
+
+    baseline: bool
+    tier: str
+    matches: str
+    variables: Mapping[str, str]
+    preload: str
+    only: Mapping[str, Sequence[str]]
+    convert: Convert
+    series: str
+    at: str
+    truth: Mapping[str, float]
+    historic: bool
+    ceiling: bool
+    capacity: int
+    optional: Sequence[str]
+    quick: bool
+    may_lose: bool
+
+
 @overload
-def variant(build: BuildT) -> BuildT: ...
+def variant(build: BuildT, /) -> BuildT: ...
 @overload
+def variant(*, question: str | None = None, **facts: Unpack[Facts]) -> Callable[[BuildT], BuildT]: ...
 def variant(
-    *,
-    question: str | None = None,
-    baseline: bool = False,
-    tier: str = "identical",
-    matches: str | None = None,
-    variables: Mapping[str, str] | None = None,
-    preload: str | None = None,
-    only: Mapping[str, Sequence[str]] | None = None,
-    convert: Convert | None = None,
-    series: str = "",
-    at: str = "",
-    truth: Mapping[str, float] | None = None,
-    historic: bool = False,
-    ceiling: bool = False,
-    capacity: int = 0,
-    optional: Sequence[str] = (),
-) -> Callable[[BuildT], BuildT]: ...
-def variant(
-    build: BuildT | None = None,
-    *,
-    question: str | None = None,
-    baseline: bool = False,
-    tier: str = "identical",
-    matches: str | None = None,
-    variables: Mapping[str, str] | None = None,
-    preload: str | None = None,
-    only: Mapping[str, Sequence[str]] | None = None,
-    convert: Convert | None = None,
-    series: str = "",
-    at: str = "",
-    truth: Mapping[str, float] | None = None,
-    historic: bool = False,
-    ceiling: bool = False,
-    capacity: int = 0,
-    optional: Sequence[str] = (),
+    build: BuildT | None = None, /, *, question: str | None = None, **facts: Unpack[Facts]
 ) -> BuildT | Callable[[BuildT], BuildT]:
     """Declare a strategy; the function is returned as it was given.
 
@@ -349,12 +342,8 @@ def variant(
     ----------
     question
         The question that it answers; by default the module of ``loaders`` that it stands in.
-    baseline
-        Ratios are taken to this strategy. Exactly one in a question.
-    tier
-        One of ``loaders._contract.TIERS``.
-    matches, variables, preload, only, convert, series, at, truth, historic, ceiling, capacity, optional
-        See ``Variant``.
+    facts
+        See ``Variant``. Exactly one strategy of a question is its ``baseline``.
 
     Raises
     ------
@@ -370,32 +359,14 @@ def variant(
                 f"{function.__name__}: a strategy outside the package says which question it answers: "
                 f'@variant(question="selection")'
             )
-        if tier not in TIERS:
+        if (tier := facts.get("tier", TIERS[0])) not in TIERS:
             raise InputError(f"{function.__name__}: tier {tier!r} is none of {', '.join(TIERS)}")
         if not function.__doc__:
             raise InputError(f"{function.__name__} has no docstring; its first line is the strategy's label")
         strategies = _variants.setdefault(belongs_to, {})
         if function.__name__ in strategies:
             raise InputError(f"{belongs_to} already has a strategy named {function.__name__}")
-        strategies[function.__name__] = Variant(
-            question=belongs_to,
-            name=function.__name__,
-            build=function,
-            baseline=baseline,
-            tier=tier,
-            matches=matches,
-            variables=variables or {},
-            preload=preload,
-            only=only or {},
-            convert=convert,
-            series=series,
-            at=at,
-            truth=truth or {},
-            historic=historic,
-            ceiling=ceiling,
-            capacity=capacity,
-            optional=optional,
-        )
+        strategies[function.__name__] = Variant(question=belongs_to, name=function.__name__, build=function, **facts)
         return function
 
     return register if build is None else register(build)
@@ -432,6 +403,12 @@ def variants(question: str) -> dict[str, Variant]:
     """Return the strategies of a question in the order of their declaration, ``--with`` files last."""
     find_question(question)
     return dict(_variants.get(question, {}))
+
+
+def quick(question: str) -> list[str]:
+    """Return the strategies that a quick comparison runs; all of them where none is declared so."""
+    known = variants(question)
+    return [name for name, each in known.items() if each.quick] or list(known)
 
 
 def find_variant(question: str, name: str) -> Variant:

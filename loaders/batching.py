@@ -117,7 +117,6 @@ QUESTION = Question(
         {"data": "x4", "augment": "off"},
         {"data": "x4", "augment": "on"},
     ),
-    quick=("load_all", "path_generator", "path_generator_pool"),
 )
 
 
@@ -161,7 +160,7 @@ def _signature() -> Any:
     return (tf.TensorSpec((None, SIDE, SIDE, 3), tf.float32), tf.TensorSpec((None,), tf.int64))
 
 
-@variant
+@variant(quick=True)
 def load_all(job: Job[Files]) -> Iterable[Batch]:
     """Load everything into one array, then slice batches from it."""
     images, labels = _batch(job.inputs, range(len(job.inputs.paths)))
@@ -177,7 +176,7 @@ def load_all_from_tensor_slices(job: Job[Files]) -> Iterable[Batch]:
     return tf.data.Dataset.from_tensor_slices(loaded).batch(job.batch_size).prefetch(tf.data.AUTOTUNE)
 
 
-@variant(baseline=True)
+@variant(baseline=True, quick=True)
 def path_generator(job: Job[Files]) -> Iterable[Batch]:
     """A Python generator over batches of paths: one image after another, on one thread."""
     for part in _parts(job):
@@ -196,7 +195,7 @@ def path_generator_from_generator(job: Job[Files]) -> Iterable[Batch]:
     return tf.data.Dataset.from_generator(generate, output_signature=_signature()).prefetch(tf.data.AUTOTUNE)
 
 
-@variant
+@variant(quick=True)
 def path_generator_pool(job: Job[Files]) -> Iterable[Batch]:
     """A Python generator over batches of paths that a pool of threads decodes, with the next batch under way."""
     return _pooled(job, ahead=1)

@@ -82,7 +82,6 @@ def _check(job: Job[Work], variant: Variant, batches: Iterable[Batch]) -> Qualit
 QUESTION = Question(
     prepare=_prepare,
     check=_check,
-    quick=("nothing", "wait_100ms", "array_16_freed", "array_256_kept"),
     calibrates=True,
 )
 
@@ -128,13 +127,14 @@ def _touched(mebibytes: int) -> NDArray[np.float64]:
         **dict.fromkeys(("epoch_time", "first_batch_time", "sample_time", "cpu_time"), 0),
         **dict.fromkeys(("peak_memory", "retained_memory", "allocator_held"), 0),
     },
+    quick=True,
 )
 def nothing(job: Job[Work]) -> Iterable[Batch]:
     """Do nothing: ten batches that are there."""
     return _parts(job)
 
 
-@variant(truth={"epoch_time": 0.1, "first_batch_time": 0.02, "sample_time": 0.1 / SAMPLES})
+@variant(truth={"epoch_time": 0.1, "first_batch_time": 0.02, "sample_time": 0.1 / SAMPLES}, quick=True)
 def wait_100ms(job: Job[Work]) -> Iterable[Batch]:
     """Wait for 0.1 s: 20 ms before each of five batches."""
     return _waiting(job, 0.1)
@@ -171,14 +171,14 @@ def array_1_kept(job: Job[Work]) -> Iterable[Batch]:
     return _parts(job)
 
 
-@variant(truth={"peak_memory": 16 * MIB, "retained_memory": 0})
+@variant(truth={"peak_memory": 16 * MIB, "retained_memory": 0}, quick=True)
 def array_16_freed(job: Job[Work]) -> Iterable[Batch]:
     """Touch an array of 16 MiB and free it."""
     _touched(16)
     return _parts(job)
 
 
-@variant(truth={"peak_memory": 256 * MIB, "retained_memory": 256 * MIB})
+@variant(truth={"peak_memory": 256 * MIB, "retained_memory": 256 * MIB}, quick=True)
 def array_256_kept(job: Job[Work]) -> Iterable[Batch]:
     """Touch an array of 256 MiB and keep it."""
     job.inputs.kept.append(_touched(256))

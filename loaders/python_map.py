@@ -125,7 +125,6 @@ QUESTION = Question(
     epochs=2,
     quick_epochs=2,
     step_time=lambda case: SLOW_STEP if case["work"] in ("scalar", "array") else 0.0,
-    quick=("py_function_1", "native_4"),
     sweeps="num_parallel_calls",
 )
 
@@ -242,7 +241,7 @@ def _map(
     return mapped.with_options(_options(default=default, threads=threads))
 
 
-@variant(baseline=True, series="py_function", at="1")
+@variant(baseline=True, series="py_function", at="1", quick=True)
 def py_function_1(job: Job[Work]) -> Iterable[Batch]:
     """``py_function``, ``num_parallel_calls=1``."""
     return _map(job, _py_function(job), 1)
@@ -318,7 +317,7 @@ def native_2(job: Job[Work]) -> Iterable[Batch]:
     return _map(job, _native(job), 2)
 
 
-@variant(tier="same purpose", only=DECODE, series="native", at="4")
+@variant(tier="same purpose", only=DECODE, series="native", at="4", quick=True)
 def native_4(job: Job[Work]) -> Iterable[Batch]:
     """TensorFlow's operations, ``num_parallel_calls=4``."""
     return _map(job, _native(job), 4)

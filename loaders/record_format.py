@@ -111,7 +111,6 @@ QUESTION = Question(
     ranked_by="steady_time",
     epochs=2,
     quick_epochs=2,
-    quick=("encoded_bytes", "serialize_tensor"),
 )
 
 
@@ -218,7 +217,7 @@ def _write_encoded(job: Job[Annotated]) -> None:
     _write(job, lambda path: {"image": _bytes(tf.io.read_file(path).numpy())})
 
 
-@variant(baseline=True, convert=_write_encoded)
+@variant(baseline=True, convert=_write_encoded, quick=True)
 def encoded_bytes(job: Job[Annotated]) -> Iterable[Batch]:
     """The JPEG file's bytes as they are, decoded when they are read."""
     import tensorflow as tf
@@ -271,7 +270,7 @@ def _write_tensors(job: Job[Annotated]) -> None:
     _write(job, _as_tensor)
 
 
-@variant(convert=_write_tensors)
+@variant(convert=_write_tensors, quick=True)
 def serialize_tensor(job: Job[Annotated]) -> Iterable[Batch]:
     """Decoded pixels (uint8) by ``tf.io.serialize_tensor``, read by ``tf.io.parse_tensor``."""
     return _read(job, _parsed_tensor)

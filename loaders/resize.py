@@ -121,7 +121,6 @@ QUESTION = Question(
     check=_check,
     axes={"scale": SCALES},
     ranked_by="sample_time",
-    quick=("skimage_resize_astype", "opencv_linear", "skimage_antialiased_float", "opencv_antialiased_float"),
 )
 
 
@@ -131,7 +130,7 @@ def _each(job: Job[Photographs], resize: Callable[[NDArray[np.uint8]], Any]) -> 
         yield resize(image)[None]
 
 
-@variant(baseline=True, tier="as typed")
+@variant(baseline=True, tier="as typed", quick=True)
 def skimage_resize_astype(job: Job[Photographs]) -> Iterable[Batch]:
     """scikit-image ``resize(..., preserve_range=True).astype(uint8)``."""
     import numpy as np
@@ -161,7 +160,7 @@ def skimage_rescale_ubyte(job: Job[Photographs]) -> Iterable[Batch]:
     return _each(job, lambda image: img_as_ubyte(rescale(image, scale, channel_axis=-1)))
 
 
-@variant(tier="as typed")
+@variant(tier="as typed", quick=True)
 def opencv_linear(job: Job[Photographs]) -> Iterable[Batch]:
     """OpenCV ``resize(image, None, fx=f, fy=f)``: linear, and not anti-aliased."""
     import cv2
@@ -244,7 +243,7 @@ def opencv_linear_float(job: Job[Photographs]) -> Iterable[Batch]:
     return _each(job, lambda image: _linear(image.astype(np.float32), width, height))
 
 
-@variant
+@variant(quick=True)
 def skimage_antialiased_float(job: Job[Photographs]) -> Iterable[Batch]:
     """scikit-image ``resize(anti_aliasing=True)`` in float32."""
     import numpy as np
@@ -257,7 +256,7 @@ def skimage_antialiased_float(job: Job[Photographs]) -> Iterable[Batch]:
     )
 
 
-@variant(matches="skimage_antialiased_float")
+@variant(matches="skimage_antialiased_float", quick=True)
 def opencv_antialiased_float(job: Job[Photographs]) -> Iterable[Batch]:
     """The same by OpenCV ``GaussianBlur`` and ``INTER_LINEAR`` in float32."""
     import numpy as np

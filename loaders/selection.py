@@ -59,11 +59,10 @@ QUESTION = Question(
     check=_check,
     axes={"images": ("500", "2000")},
     keeps_output=True,
-    quick=("list_to_list", "numpy_to_numpy", "numpy_to_list", "mixed_copy", "permutation_index"),
 )
 
 
-@variant
+@variant(quick=True)
 def list_to_list(job: Job[Source]) -> Iterable[Batch]:
     """Nested lists: append to the selection, ``del`` from the data."""
     import random
@@ -95,7 +94,7 @@ def list_skipping(job: Job[Source]) -> Iterable[Batch]:
     return [selected]
 
 
-@variant(baseline=True)
+@variant(baseline=True, quick=True)
 def numpy_to_numpy(job: Job[Source]) -> Iterable[Batch]:
     """Arrays: ``np.concatenate`` onto the selection, ``np.delete`` from the data."""
     import numpy as np
@@ -110,7 +109,7 @@ def numpy_to_numpy(job: Job[Source]) -> Iterable[Batch]:
     return [selected]
 
 
-@variant
+@variant(quick=True)
 def numpy_to_list(job: Job[Source]) -> Iterable[Batch]:
     """Mixed: append ``data[i]``, a view that keeps the whole old array alive, to a list."""
     import numpy as np
@@ -140,7 +139,7 @@ def mixed_tolist(job: Job[Source]) -> Iterable[Batch]:
     return [selected]
 
 
-@variant
+@variant(quick=True)
 def mixed_copy(job: Job[Source]) -> Iterable[Batch]:
     """Mixed, cured: append ``np.array(data[i])``, a copy of one image."""
     import numpy as np
@@ -155,7 +154,7 @@ def mixed_copy(job: Job[Source]) -> Iterable[Batch]:
     return [selected]
 
 
-@variant
+@variant(quick=True)
 def permutation_index(job: Job[Source]) -> Iterable[Batch]:
     """One permutation and one fancy index; nothing is deleted."""
     import numpy as np

@@ -76,7 +76,7 @@ def test_every_strategy_has_a_truth_that_an_instrument_reads() -> None:
         assert each.truth
         assert set(each.truth) <= INSTRUMENTS.keys()
     assert {metric for each in known.values() for metric in each.truth} == INSTRUMENTS.keys()
-    quick = _registry.find_question("calibration").quick
+    quick = _registry.quick("calibration")
     assert {metric for name in quick for metric in known[name].truth} >= {"epoch_time", "sample_time", "peak_memory"}
 
 

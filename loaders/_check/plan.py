@@ -64,8 +64,7 @@ def _named(only: Sequence[str], both: Mapping[str, set[str]]) -> dict[str, set[s
 
 def _standing_for(question: str, names: set[str], every: Collection[str]) -> set[str]:
     """Return the strategies that carry a question's finding where all are touched: all would take hours."""
-    known = _registry.questions().get(question)
-    quick = set(known.quick if known else ()) & names
+    quick = set(_registry.quick(question) if question in _registry.questions() else ()) & names
     return quick if quick and names == set(every) else names
 
 
