@@ -1,11 +1,11 @@
-"""What every question's benchmarks have in common; each asv attribute is explained here, once.
+"""What every question's benchmarks have in common; each asv attribute is explained once, here.
 
-asv discovers classes with a public name; ``of`` makes two for one question. asv tells setup caches apart by module and
-line, and runs one once for all benchmarks that have it: hence each question's is made to stand in its own module.
+asv discovers classes with public names; ``of`` makes two for each question. asv identifies a setup cache by module and
+line, and runs it once for all benchmarks that share it, so each question's cache is assigned to its own module.
 
 * ``version`` is set by hand and changes only when *what is measured* changes, with a line in the change log.
-  Otherwise asv would drop the history of a benchmark whenever its code is touched.
-* Every sample of a comparison is a trial in a process of its own, so asv may treat them as independent.
+  Otherwise asv would drop a benchmark's history whenever its code is touched.
+* Every sample of a comparison is a trial in its own process, so asv may treat samples as independent.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ Samples = dict[str, Any]
 ROOT = Path(__file__).parents[1]
 
 UNITS = {"time": "seconds", "memory": "bytes", "bytes": "bytes"}
-"""By the last word of a metric. asv reads "larger" as "worse", so it gets seconds and bytes only."""
+"""Units by the last word of a metric. asv reads "larger" as "worse", so it gets only seconds and bytes."""
 
 METRICS = (
     *("epoch_time", "steady_time", "start_time", "first_batch_time", "sample_time", "cpu_time"),
     *("peak_memory", "needed_memory", "retained_memory"),
 )
-"""What asv keeps the history of, for every question (``loaders._trial.record.Metrics``)."""
+"""The metrics whose history asv keeps for every question (``loaders._trial.record.Metrics``)."""
 
 
 @functools.cache
 def _listed() -> dict[str, Any]:
-    """Return what the working tree's ``python -m loaders list --json`` says.
+    """Return the output of the working tree's ``python -m loaders list --json``.
 
-    asv runs these benchmarks with the ``loaders`` of the commit under test, and names a case by its place among the
-    parameters. So the parameters come from where the benchmarks come from, the working tree: were they the commit's,
-    a strategy more or less would file every later one under a wrong name.
+    asv runs these benchmarks with the ``loaders`` of the commit under test, and identifies a case by its position among
+    the parameters. So the parameters come from the working tree, as the benchmarks do: with the commit's own, one
+    strategy more or less would file every later one under a wrong name.
     """
     command = [sys.executable, "-m", "loaders", "list", "--json"]
     variables = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -62,7 +62,7 @@ def parameters(question: str) -> tuple[list[list[str]], list[str]]:
 
 
 def corpus() -> Corpus:
-    """Open the corpus that ``LOADERS_SIZE`` and ``LOADERS_DATA`` name, by default the small one of photographs."""
+    """Open the corpus named by ``LOADERS_SIZE`` and ``LOADERS_DATA``, by default the small one of photographs."""
     size = os.environ.get("LOADERS_SIZE", "small")
     if size not in SIZES:
         raise InputError(f"LOADERS_SIZE={size}: one of {', '.join(SIZES)} is expected")
@@ -70,7 +70,7 @@ def corpus() -> Corpus:
 
 
 def compare(question: str) -> list[Record]:
-    """Run the comparison of a question; the trial log keeps every trial at once."""
+    """Run the comparison of a question; each trial goes into the trial log at once."""
     given = os.environ.get("LOADERS_ROUNDS", "")
     if given and not (given.isdecimal() and int(given)):
         raise InputError(f"LOADERS_ROUNDS={given}: a number of rounds is expected")
@@ -88,13 +88,13 @@ def _print(record: Record) -> None:
 class _Comparison:
     """Hands asv the samples of a comparison run, metric by metric.
 
-    A benchmark returns ``{"samples": ..., "number": 1}``, of which asv makes a median with its interval. A case that
-    was not part of the comparison is skipped; a strategy that went wrong has no samples and shows as failed: its
+    A benchmark returns ``{"samples": ..., "number": 1}``, from which asv computes a median with its interval. A case
+    that was not part of the comparison is skipped; a strategy that went wrong has no samples and shows as failed. The
     reason is in the trial log and on the comparison page.
     """
 
     version = "1"
-    timeout = 3600  # seconds without output (not in all): longer than one trial's own deadline
+    timeout = 3600  # seconds without output (not in total): longer than one trial's own deadline
     params: ClassVar[list[list[str]]]
     param_names: ClassVar[list[str]]
 
@@ -114,7 +114,7 @@ class _Comparison:
 
 
 class _Drain:
-    """asv's own idiom over the same registry: a second instrument, and what ``asv profile`` takes.
+    """Plain asv benchmarks over the same registry: a second instrument, and the target of ``asv profile``.
 
     It times a whole epoch in asv's process, imports done, and reads asv's own peak memory, which includes imports
     and inputs. Only the default case is drained.
@@ -122,8 +122,8 @@ class _Drain:
 
     version = "1"
     timeout = 600  # seconds without output
-    number = 1  # a second epoch in the same process would find memory that the first has left
-    repeat = 1  # per process, likewise
+    number = 1  # a second epoch in the same process would find memory left by the first
+    repeat = 1  # per process, for the same reason
     rounds = 3  # processes
     warmup_time = 0  # seconds; the first use is what is measured
     param_names: ClassVar[list[str]] = ["strategy"]
@@ -164,9 +164,9 @@ def of(
     Parameters
     ----------
     version, drain_version
-        The ``version`` of each.
+        The ``version`` of each class.
     further
-        Metrics that are kept beside ``METRICS``.
+        Metrics that asv keeps in addition to ``METRICS``.
     """
     params, param_names = parameters(question)
 
@@ -203,6 +203,6 @@ def of(
 
 
 def _named(method: Callable[..., Any], words: str) -> Callable[..., Any]:
-    """Give a method the name that asv's pages show."""
+    """Set the name that asv's pages show for a method."""
     cast("Any", method).pretty_name = words
     return method

@@ -1,8 +1,8 @@
 """How questions and strategies are declared, and found.
 
-A strategy is a function under ``@variant``. Its question is the module that it stands in, its name is the
-function's, its label is the first line of the docstring. Everything else (asv parameters, contract tests,
-the command line, the page) reads this registry, so adding a strategy edits one file.
+A strategy is a function under ``@variant``. Its question is the module that defines it, its name is the function's,
+and its label is the first line of its docstring. Everything else (asv parameters, contract tests, the command line,
+the page) reads this registry, so adding a strategy edits one file.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 Batch: TypeAlias = Any
 """What a strategy yields: an array or tensor whose first axis counts samples, or a tuple (features, labels)
-of these. A list of per-sample values stands for an array."""
+of these. A list of per-sample values counts as an array."""
 
 Case: TypeAlias = Mapping[str, str]
 """One value for each axis of a question, such as ``{"scale": "0.5"}``."""
@@ -44,18 +44,18 @@ BuildT = TypeVar("BuildT", bound=Build)
 
 
 class Skip(Exception):  # noqa: N818 - it reads `raise Skip("jemalloc is not installed")`, and is no error
-    """Raised by a strategy that cannot run here; the reason stands in the record and on the page."""
+    """Raised by a strategy that cannot run here; the record and the page give the reason."""
 
 
 class Meter:
-    """Counts what runs at once and what stands waiting, in one process; ``with meter:`` stands around a body.
+    """Counts running bodies and waiting elements in one process; wrap a body in ``with meter:``.
 
     Attributes
     ----------
     most_running
-        Bodies in flight at the same time, at the most.
+        Peak number of concurrent bodies.
     most_waiting
-        Elements that bodies had finished and the consumer had not taken yet, at the most.
+        Peak number of elements that bodies had finished and the consumer had not yet taken.
     """
 
     def __init__(self) -> None:
@@ -93,13 +93,13 @@ class Job(Generic[Inputs]):
     case
         The value of each of the question's axes.
     seed
-        The same for every strategy of a round, another in the next round.
+        The same for every strategy of a round; the next round has another.
     batch_size
         Samples in a batch, where the strategy batches.
     epochs
         How many epochs a strategy delivers in one pass; 1 unless the question ``repeats``.
     directory
-        The strategy's own on disk: what ``convert`` writes into, and the place for a cache.
+        The strategy's own directory: ``convert`` writes into it, and a cache goes there.
     meter
         Counts the Python bodies that run and the elements that wait: ``with job.meter:`` around the body.
     """
@@ -125,38 +125,38 @@ class Question:
     check
         Consumes all batches of a strategy and returns their quality, or raises ``WrongOutputError``.
     axes
-        Named parameters with their values, the first of which is the default. Values are strings because
-        asv, JSON and the command line know them by name.
+        Named parameters with their values, of which the first is the default. Values are strings because asv, JSON
+        and the command line know them by name.
     floor
-        Returns the bytes that a strategy must hold at least, where its buffers are known.
+        Returns the minimum number of bytes that a strategy must hold, if its buffers are known.
     shards
         Returns the TFRecord files that all strategies read, so that a failure can be traced to one of them.
     reads
-        Returns the files that a strategy reads, for ``disk_bytes`` and the state of the page cache; with an axis
-        ``page_cache`` they are brought into that state (``warm`` or ``cold``) first.
+        Returns the files that a strategy reads, for ``disk_bytes`` and the state of the page cache; if there is an
+        axis ``page_cache``, they are brought into that state (``warm`` or ``cold``) first.
     epochs
-        How many epochs a trial takes for published numbers.
+        Epochs per trial for published numbers.
     quick_epochs
-        The same for all other numbers.
+        Epochs per trial for all other numbers.
     repeats
-        A strategy delivers ``Job.epochs`` epochs in one pass, as a pipeline with ``repeat`` does, and fills its buffers
-        once. Otherwise it is drained anew for each epoch.
+        A strategy delivers ``Job.epochs`` epochs in one pass and fills its buffers once, as a pipeline with ``repeat``
+        does. Otherwise it is drained anew for each epoch.
     slices
-        The cases that comparisons run, where not every combination of the axes' values answers something.
+        The cases that comparisons run, if some combinations of the axes' values answer nothing.
     sweeps
-        What the strategies of a series differ in: the title of a chart's axis.
+        What varies along a series of strategies: the title of a chart's axis.
     size_axis
-        The axis whose values are amounts of the same data, for a question from which a loader can be chosen: memory is
-        held against it, and each trial ends with an epoch for a slow consumer.
+        The axis whose values are amounts of the same data, for a question from which a loader can be chosen: memory
+        is compared along it, and each trial ends with an epoch for a slow consumer.
     step_time
         Returns the seconds that the consumer takes for each batch, as a training step would.
     ranked_by
-        The metric (``loaders._trial.record.Metrics``) that stands for time on the page.
+        The metric (``loaders._trial.record.Metrics``) that the page uses as time.
     keeps_output
-        The batches are the product: they are held while ``retained_memory`` is read. Otherwise a batch
-        is dropped as soon as the next is asked for, as a training loop does.
+        The batches are the product: they are held while ``retained_memory`` is read. Otherwise a batch is dropped as
+        soon as the next is requested, as a training loop does.
     calibrates
-        Its strategies have a ``truth``: it tells how far to trust the instruments, and not which loader to choose.
+        Its strategies have a ``truth``: it shows how far to trust the instruments, not which loader to choose.
     """
 
     prepare: Callable[[Corpus, Case, int], Any]
@@ -185,14 +185,14 @@ class Question:
 
     @property
     def default_case(self) -> dict[str, str]:
-        """The first of the slices, else the first value of every axis."""
+        """The first slice, or else the first value of every axis."""
         if self.slices:
             return dict(self.slices[0])
         return {axis: values[0] for axis, values in self.axes.items()}
 
     @property
     def default_cases(self) -> list[dict[str, str]]:
-        """The default with every amount of data, so that memory can be held against it."""
+        """The default case with every amount of data, so that memory can be compared along it."""
         first = self.default_case
         return [
             case for case in self.cases if all(case[axis] == first[axis] for axis in case if axis != self.size_axis)
@@ -200,7 +200,7 @@ class Question:
 
     @property
     def cases(self) -> list[dict[str, str]]:
-        """What comparisons run, the default first: the slices, else every combination of the axes' values."""
+        """The cases that comparisons run, the default first: the slices, or else all combinations of axis values."""
         if self.slices:
             return [dict(each) for each in self.slices]
         return [dict(zip(self.axes, values, strict=True)) for values in itertools.product(*self.axes.values())]
@@ -218,32 +218,32 @@ class Variant:
     matches
         The strategy whose output this one reproduces by other means; the page shows the pair's ratio.
     variables
-        Environment variables that are set before the process starts, and are a part of the strategy.
+        Environment variables that are set before the process starts; they are part of the strategy.
     preload
-        A library that takes the place of the C library's malloc, such as ``jemalloc``.
+        A library that replaces the C library's malloc, such as ``jemalloc``.
     only
-        The values of some axes to which comparisons keep it, because elsewhere it answers nothing.
+        The values of some axes that comparisons restrict it to, because elsewhere it answers nothing.
     series, at
-        Its line, and its place on it, in the chart of what the question ``sweeps``.
+        Its line, and its position on it, in the chart of what the question ``sweeps``.
     convert
-        Writes what the strategy reads into ``Job.directory``. It runs in a process of its own before the trial, and is
+        Writes what the strategy reads into ``Job.directory``. It runs in its own process before the trial, and is
         measured there.
     truth
-        What an exact instrument would read, by metric (see ``loaders._trial.record.Metrics``), where that is known
-        beforehand; of ``memory_growth`` the slope in bytes a step.
+        What an exact instrument would read, by metric (see ``loaders._trial.record.Metrics``), if that is known
+        beforehand; for ``memory_growth``, the slope in bytes a step.
     historic
-        It is kept because readers have that code, and is never recommended.
+        Kept because readers have that code; never recommended.
     ceiling
-        A bare pool that shows what the machine can do, and is no loader to choose; the best of a question's is its
+        A bare pool that shows what the machine can do and is no loader to choose; the best of these is the question's
         ceiling.
     capacity
-        Samples that all its buffers hold at the most, where that is declared in its code: beyond it memory is level.
+        The most samples that all its buffers hold, if its code declares that: beyond it memory is level.
     optional
-        Modules that need not be installed: without them it is skipped, in words.
+        Modules that need not be installed: without them it is skipped, with a reason.
     baseline
-        Ratios are taken to it.
+        Ratios are relative to it.
     quick
-        A quick comparison of its question runs it; all strategies where none is quick.
+        A quick comparison of its question runs it; if no strategy is quick, all run.
     may_lose
         It may leave samples out; the record says how many.
     """
@@ -289,18 +289,18 @@ class Variant:
 
     @property
     def settings(self) -> str:
-        """What must be set for the process: ``MALLOC_ARENA_MAX=1``; empty for most."""
+        """What must be set for the process, such as ``MALLOC_ARENA_MAX=1``; empty for most."""
         variables = [f"{name}={value}" for name, value in self.variables.items()]
         return " ".join([*variables, f"LD_PRELOAD=lib{self.preload}.so"] if self.preload else variables)
 
     @property
     def source(self) -> str:
-        """The code of the strategy, and of the functions of its module that it calls, for the page."""
+        """The code of the strategy, and of the functions in its module that it calls, for the page."""
         return _source_of(self.build)
 
     @property
     def imports(self) -> list[str]:
-        """The modules that its code names in imports."""
+        """The modules that its code imports."""
         return _imported_by(self.build)
 
 
@@ -336,19 +336,19 @@ def variant(*, question: str | None = None, **facts: Unpack[Facts]) -> Callable[
 def variant(
     build: BuildT | None = None, /, *, question: str | None = None, **facts: Unpack[Facts]
 ) -> BuildT | Callable[[BuildT], BuildT]:
-    """Declare a strategy; the function is returned as it was given.
+    """Declare a strategy; the function is returned unchanged.
 
     Parameters
     ----------
     question
-        The question that it answers; by default the module of ``loaders`` that it stands in.
+        The question that it answers; by default the module of ``loaders`` that defines it.
     facts
         See ``Variant``. Exactly one strategy of a question is its ``baseline``.
 
     Raises
     ------
     InputError
-        For a function without a question or a docstring, an unknown tier, or a name that is taken.
+        For a function without a question or a docstring, an unknown tier, or a name already taken.
     """
 
     def register(function: BuildT) -> BuildT:
@@ -373,7 +373,7 @@ def variant(
 
 
 def questions() -> dict[str, Question]:
-    """Every question of the package by name; importing their modules registers their strategies."""
+    """Return every question of the package by name; importing their modules registers their strategies."""
     return dict(_declared())
 
 
@@ -392,7 +392,7 @@ def _declared() -> dict[str, Question]:
 
 
 def find_question(name: str) -> Question:
-    """Return one question by its name; an unknown one is an ``InputError`` with the nearest name."""
+    """Return one question by its name; an unknown name is an ``InputError`` that suggests the nearest one."""
     known = questions()
     if name not in known:
         raise InputError(f"unknown question {name!r}{_nearest(name, known)}")
@@ -406,13 +406,13 @@ def variants(question: str) -> dict[str, Variant]:
 
 
 def quick(question: str) -> list[str]:
-    """Return the strategies that a quick comparison runs; all of them where none is declared so."""
+    """Return the strategies that a quick comparison runs; all of them if none is declared quick."""
     known = variants(question)
     return [name for name, each in known.items() if each.quick] or list(known)
 
 
 def find_variant(question: str, name: str) -> Variant:
-    """Return one strategy; an unknown name is an ``InputError`` with the nearest one."""
+    """Return one strategy; an unknown name is an ``InputError`` that suggests the nearest one."""
     known = variants(question)
     if name not in known:
         raise InputError(f"{question} has no strategy {name!r}{_nearest(name, known)}")
@@ -420,7 +420,7 @@ def find_variant(question: str, name: str) -> Variant:
 
 
 def baseline(question: str) -> Variant:
-    """Return the strategy that ratios of this question are taken to."""
+    """Return the strategy that this question's ratios are relative to."""
     (found,) = (each for each in variants(question).values() if each.baseline)
     return found
 
@@ -478,11 +478,11 @@ def outside_files(given: Iterable[str] = ()) -> list[str]:
 
 
 def imports_of(function: Callable[..., Any]) -> dict[str, set[str]]:
-    """Return what a strategy imports when it runs: module names, each with the attributes that are used of it.
+    """Return what a strategy imports when it runs: module names, each with the attributes that it uses.
 
-    The trial imports these beforehand, so that import time and memory are in no figure; the attributes matter
-    because NumPy, scikit-image and TensorFlow load parts of themselves when they are asked for. Helper functions
-    of the same module are followed. It is a first guess: what others import is found out by running.
+    The trial imports these beforehand, so that no figure includes import time or memory; the attributes matter
+    because NumPy, scikit-image and TensorFlow load parts of themselves on first access. Helper functions of the same
+    module are followed. This is a first guess: what other code imports is found out by running it.
     """
     import dis
 
@@ -495,7 +495,7 @@ def imports_of(function: Callable[..., Any]) -> dict[str, set[str]]:
         for instruction in dis.get_instructions(code):
             name, value = instruction.opname, instruction.argval
             if name == "IMPORT_NAME":
-                # The constant before it is what `from` lists; `import a.b` stores a, `import a.b as c` takes b of it.
+                # The constant before it is the `from` list; `import a.b` stores a, `import a.b as c` takes b from it.
                 module, listed = value, constant if isinstance(constant, tuple) else ()
                 stored = "" if listed else value.partition(".")[0]
                 found.setdefault(module, set()).update(each for each in listed if each != "*")
@@ -506,7 +506,7 @@ def imports_of(function: Callable[..., Any]) -> dict[str, set[str]]:
             elif name in ("LOAD_ATTR", "LOAD_METHOD") and loaded in aliases:
                 found.setdefault(aliases[loaded], set()).add(value)
             constant = value if name == "LOAD_CONST" else constant
-            # Python 3.13 loads two names with one instruction; the attribute is of the second.
+            # Python 3.13 loads two names with one instruction; the attribute belongs to the second.
             pair = name.startswith("LOAD_FAST") and isinstance(value, tuple)
             loaded = value[-1] if pair else value if name.startswith("LOAD_") else ""
         for each in code.co_consts:
@@ -520,7 +520,7 @@ def imports_of(function: Callable[..., Any]) -> dict[str, set[str]]:
 
 
 def _helpers_of(function: Callable[..., Any]) -> list[types.FunctionType]:
-    """Return the functions of the same module that a function calls, and those that these call."""
+    """Return the functions of the same module that a function calls, and those that they call in turn."""
     unwrapped = inspect.unwrap(function)
     if not isinstance(unwrapped, types.FunctionType):
         return []

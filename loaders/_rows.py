@@ -20,38 +20,38 @@ from loaders._trial.record import SCHEMA, Environment, MemoryTrace, Record
 T = TypeVar("T")
 
 EPOCHS = 20
-"""Over so many the total of a strategy is stated, where nobody says otherwise: a short training run."""
+"""The number of epochs in a strategy's total unless stated otherwise: a short training run."""
 
 TRACE_POINTS = 100
-"""Of a drawn trace."""
+"""Maximum number of points in a drawn trace."""
 
 MOST_WORDS = 1000
-"""Characters of what a trial said. More is cut in the middle: the beginning says what, the end where."""
+"""Maximum characters of a trial's message. Longer ones lose their middle: the beginning says what, the end where."""
 
 BUSY = 0.1
-"""A share of the machine's processor time. What others take of it may be all that strategies differ by, and 10 % is the
-least difference that matters to most readers. A quiet system's own services take 1 to 3 % of two processors."""
+"""A share of the machine's processor time. Whatever others take may be as much as strategies differ by, and 10 % is the
+smallest difference that matters to most readers. A quiet system's own services take 1 to 3 % of two processors."""
 
 AT_START = 10
-"""Steady epochs that take as long as a start in which the work of all was done: starts of pipelines take one or two."""
+"""A start longer than this many steady epochs did the work of all epochs: pipelines start in one or two."""
 
 BUSY_TRIALS = 0.1
-"""A share of the trials. One in ten may meet a service at work; shuffled rounds and intervals allow for that."""
+"""A share of the trials. One in ten may meet a running service; shuffled rounds and intervals allow for that."""
 
 
 class About(msgspec.Struct, frozen=True):
-    """What a question says of itself, for those that render: they read no registry.
+    """A question's description of itself, for the renderers, which do not read the registry.
 
     Attributes
     ----------
     doc
-        Its docstring.
+        The question's docstring.
     axes
-        Their values.
+        The values of each axis.
     default_case
         See ``loaders._registry.Question``.
     strategies
-        The cases that each is kept to, by axis; empty for most.
+        The cases that each strategy is restricted to, by axis; empty for most.
     has_quick
         Whether a quick comparison leaves strategies out.
     sweeps, calibrates
@@ -68,7 +68,7 @@ class About(msgspec.Struct, frozen=True):
     calibrates: bool = False
 
     def running_in(self, case: Mapping[str, str]) -> list[str]:
-        """Return the strategies that a comparison runs in a case; axes that are not given are at their default."""
+        """Return the strategies that a comparison runs in a case; axes that are not given have their default value."""
         whole = {**self.default_case, **case}
         return [
             name
@@ -78,7 +78,7 @@ class About(msgspec.Struct, frozen=True):
 
 
 def about(question: _registry.Question) -> About:
-    """Return what a question says of itself."""
+    """Return a question's description of itself."""
     return About(
         doc=question.doc,
         axes={axis: list(values) for axis, values in question.axes.items()},
@@ -95,96 +95,96 @@ def about(question: _registry.Question) -> About:
 
 
 class Row(msgspec.Struct, frozen=True):
-    """What a comparison found out about one strategy in one case.
+    """The results of a comparison for one strategy in one case.
 
     Attributes
     ----------
     time
-        In seconds: of the metric ``ranked_by``.
+        In seconds: the value of the metric ``ranked_by``.
     ranked_by
-        Of the case: the question's, or ``epoch_time`` where a trial of the case lacks that.
+        The metric that ranks the case: the question's, or ``epoch_time`` if a trial of the case lacks that.
     start, steady
         In seconds: see ``start_time`` and ``steady_time`` in ``loaders._trial.record.Metrics``.
     total
-        In seconds: of ``EPOCHS`` epochs, the conversion included, where a steady epoch is known.
+        In seconds: the time of ``EPOCHS`` epochs, including the conversion, if a steady epoch is known.
     parts
-        By round, in seconds: the conversion, the first epoch and a steady one, which make a total.
+        By round, in seconds: the conversion, the first epoch and a steady epoch, which make up a total.
     ratio
         ``time`` over the baseline's, judged; ``None`` for the baseline itself.
     pair
-        ``time`` over that of the strategy it ``matches``.
+        ``time`` over that of the strategy that it ``matches``.
     best
-        ``time`` over that of the fastest of the case, which is no ceiling and not historic; ``None`` for that one.
+        ``time`` over that of the case's fastest strategy, excluding ceilings and historic ones; ``None`` for itself.
     in_best
-        Whether it is one of those that cannot be shown to be slower than the fastest.
+        Whether it cannot be shown to be slower than the fastest.
     total_best, in_best_total
-        The same of ``total``.
+        The same for ``total``.
     p_values
-        Two-sided, of ``ratio``, ``pair`` and ``peak_ratio`` against 1, by these names: what is picked from several
-        comparisons is corrected by them.
+        Two-sided, for ``ratio``, ``pair`` and ``peak_ratio`` against 1, under these names. They correct statements
+        that are picked from several comparisons.
     spread
-        Of ``time`` and ``memory``: the moderated variance of a logarithm, its degrees of freedom, and the most of the
-        case: from these a reader's page judges ratios to another baseline.
+        For ``time`` and ``memory``: the moderated variance of a logarithm, its degrees of freedom, and the case's
+        maximum of these. The page uses them to judge ratios to another baseline.
     peak, peak_slow, peak_tree, retained, held
-        In bytes above the baseline of memory; ``peak`` is with a fast consumer, and that of the process tree where
-        there were worker processes; ``peak_slow`` has a slow consumer's epoch in it.
+        In bytes above the memory baseline. ``peak`` is with a fast consumer, and covers the process tree if there were
+        worker processes; ``peak_slow`` includes an epoch with a slow consumer.
     needed, anonymous, file
         In bytes: see ``loaders._trial.record.Metrics``. ``needed`` is what the system cannot take back.
     peak_ratio
-        ``peak`` over the baseline strategy's; ``None`` where one of the two alone is below the resolution.
+        ``peak`` over the baseline strategy's; ``None`` if only one of the two is below the resolution.
     throughput
-        In samples a second.
+        In samples per second.
     cpu
         In seconds of processor time.
     floor
-        In bytes: what the strategy's buffers must hold at least, where that is known.
+        In bytes: the minimum that the strategy's buffers must hold, if known.
     over_floor
         ``peak`` over ``floor``.
     level, level_held
-        In bytes: what the tail of the memory trace holds, and how much of it malloc was given back and has kept.
+        In bytes: the memory held in the tail of the trace, and how much of it was freed but is kept by malloc.
     trace
-        Memory over the steps of the last trial that was ``ok``, thinned.
+        Memory over the steps of the last ``ok`` trial, thinned.
     convert_time, convert_memory, disk
         In seconds and bytes: see ``loaders._trial.record.Metrics``.
     converts
-        Whether its data must be written first.
+        Whether its data must be converted and written first.
     saved
-        In seconds an epoch: what a converted format saves against the strategy that needs no conversion, by round.
+        In seconds per epoch: what a converted format saves over the strategy without conversion, paired by round.
     steps, walk
         See ``loaders._trial.record.Metrics``.
     settings
-        What its declaration sets for the process: variables of the environment, a library to be loaded first.
+        What its declaration sets for the process: environment variables, a library to load first.
     historic, ceiling
         See ``loaders._registry.Variant``.
     first_batch
         In seconds: from the call that builds the strategy to the first batch in hand.
     wait
-        In seconds: what a slow consumer waits for a batch in the mean.
+        In seconds: how long a slow consumer waits for a batch, on average.
     series, at
         See ``loaders._registry.Variant``.
     in_flight, waiting, waiting_bytes
         See ``bodies_in_flight`` and ``waiting`` in ``loaders._trial.record.Metrics``.
     delivered
-        Samples of an epoch.
+        The number of samples in an epoch.
     page_cache
-        The share of the files that the strategy reads that was in the page cache, the least of all trials and the most.
+        The share of the strategy's files that was in the page cache: the smallest and the largest of all trials.
     times, peaks, needs
-        ``time``, ``peak`` and ``needed`` of each round that was ``ok``, from which a reader can take other ratios.
+        ``time``, ``peak`` and ``needed`` of each ``ok`` round, from which readers can compute other ratios.
     samples
-        How many trials were ``ok``, of ``trials``.
+        How many of the ``trials`` were ``ok``.
     growth
-        The verdicts on memory over the steps; ``None`` where all are undecided, as they are for short trials.
+        The verdicts on memory over the steps; ``None`` if all are undecided, as in short trials.
     growth_bound, in_use_bound
-        In bytes over 1000 steps: what memory, and what of it is in use, grows at most, where every trial that was long
-        enough has such a bound. "No leak" can be said only with the second.
+        In bytes per 1000 steps: upper bounds on the growth of memory and of memory in use, if every trial that was long
+        enough has such a bound. "No leak" can be claimed only with the second.
     status
-        The status of the trials in words, with the reasons.
+        The trials' status in words, with the reasons.
     epoch
-        In seconds: the first epoch, whatever metric the question is ranked by.
+        In seconds: the first epoch, whichever metric ranks the question.
     commit
-        Of the row's own trials, eight digits, joined by ", " where there are several.
+        The commits of the row's own trials, eight digits each, joined by ", ".
     source, imports
-        The strategy's code, and the modules that it names in imports; empty where this checkout lacks it.
+        The strategy's code and the modules that it imports by name; empty if this checkout lacks it.
     is_outside
         Whether a ``--with`` file declares it.
     capacity
@@ -268,12 +268,12 @@ class Row(msgspec.Struct, frozen=True):
 
 
 def worked_first(row: Row) -> bool:
-    """Whether a strategy did its work before its first batch, so that its steady epochs only hand out what is there."""
+    """Whether a strategy did its work before the first batch, so that steady epochs only hand out stored results."""
     return bool(row.start and row.steady and row.start.value > AT_START * row.steady.value)
 
 
 def plain(rows: Sequence[Row]) -> list[Row]:
-    """Return what works alike in every epoch and delivers as the baseline does: nothing converted, nothing kept.
+    """Return strategies that do the same work in every epoch, with the baseline's output: no conversion, no caching.
 
     Ceilings and historic strategies are left out.
     """
@@ -286,29 +286,29 @@ def plain(rows: Sequence[Row]) -> list[Row]:
 
 
 class CaseLaws(msgspec.Struct, frozen=True):
-    """How each strategy's memory follows the amount of data in one case, which is named without the axis of sizes."""
+    """How each strategy's memory follows the amount of data in one case; ``case`` omits the size axis."""
 
     case: dict[str, str]
     laws: dict[str, Law]
 
 
 class Disturbed(msgspec.Struct, frozen=True):
-    """What disturbed a comparison, or what is not known of it.
+    """What disturbed a comparison, and for how many trials that is unknown.
 
     Attributes
     ----------
     trials
-        How many say what else went on.
+        How many trials recorded what else was running.
     unrecorded
-        How many do not: nothing says that the machine was quiet then.
+        How many did not: the machine may not have been quiet then.
     busy
-        In how many of them more than ``BUSY`` of the processor time went to other processes or other guests.
+        In how many of ``trials`` more than ``BUSY`` of the processor time went to other processes or other guests.
     others, stolen
-        The largest shares of the processor time, 0 to 1, that other processes and other guests took of one.
+        The largest shares of one trial's processor time, 0 to 1, taken by other processes and by other guests.
     swapped, throttled
-        In how many of them the machine swapped (more than 1 MiB), and its processors slowed down for their heat.
+        In how many of ``trials`` the machine swapped (more than 1 MiB), and in how many heat throttled its processors.
     most_swapped
-        In bytes: the most of one trial.
+        In bytes: the most swapped in one trial.
     """
 
     trials: int
@@ -322,12 +322,12 @@ class Disturbed(msgspec.Struct, frozen=True):
 
     @property
     def is_busy(self) -> bool:
-        """Whether any trial tells of a disturbance that counts."""
+        """Whether the disturbances are large enough to count."""
         return self.busy > BUSY_TRIALS * self.trials or bool(self.swapped or self.throttled)
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """One comparison run of one question: its rows, best first within a case, and where they came from."""
+    """One comparison run of one question: its rows, best first within a case, and their origin."""
 
     question: str
     title: str
@@ -352,10 +352,10 @@ class Comparison(msgspec.Struct, frozen=True):
 
 
 def comparison(records: Sequence[Record], calibration: Calibration | None = None) -> Comparison:
-    """Return the comparison of the records of one run.
+    """Return the comparison that the records of one run make up.
 
-    A strategy that this checkout no longer has keeps its name and figures. With a calibration of the machine, ratios of
-    what its instruments cannot tell apart are marked.
+    A strategy that this checkout no longer has keeps its name and figures. With a calibration of the machine, ratios
+    that its instruments cannot resolve are marked.
     """
     first = records[0]
     question = _registry.find_question(first.question)
@@ -379,7 +379,7 @@ def comparison(records: Sequence[Record], calibration: Calibration | None = None
         rounds=1 + max(record.round for record in records),
         ranked_by=question.ranked_by,
         epochs=first.epochs,
-        # What differs from trial to trial stands in the rows.
+        # What differs between trials is left to the rows.
         environment=msgspec.structs.replace(
             max((record.environment for record in records), key=lambda each: len(each.packages)),
             load=None,
@@ -397,11 +397,11 @@ def comparison(records: Sequence[Record], calibration: Calibration | None = None
 
 
 def disturbed(records: Iterable[Record]) -> Disturbed | None:
-    """Say what disturbed a comparison, and of how many trials that is not known; ``None`` where all tell of quiet.
+    """Say what disturbed a comparison, and for how many trials that is unknown; ``None`` if all were quiet.
 
-    It was disturbed where the machine was busy in more than a tenth of the trials, or in any of them swapped or slowed
-    down for its heat: what is in swap is in no figure of memory, and a hot processor is another processor. Trials that
-    gave no figure count for nothing.
+    It was disturbed if the machine was busy in more than a tenth of the trials, or swapped or was throttled by heat in
+    any of them: swapped memory is missing from every memory figure, and a hot processor is a different processor.
+    Trials without a figure do not count.
     """
     measured = [record for record in records if record.status == "ok"]
     found = [record.metrics.disturbance for record in measured if record.metrics.disturbance]
@@ -420,17 +420,17 @@ def disturbed(records: Iterable[Record]) -> Disturbed | None:
 
 
 def _ranked_by(records: Sequence[Record], question: _registry.Question) -> str:
-    """Return what a case is ranked by: never some strategies by one metric and some by another."""
+    """Return the metric that ranks a case: the same for all its strategies."""
     good = [record for record in records if record.status == "ok"]
     has_all = all(_value(record, question.ranked_by) is not None for record in good)
     return question.ranked_by if has_all else "epoch_time"
 
 
 def _laws(records: Sequence[Record], question: _registry.Question) -> list[CaseLaws]:
-    """Return how each strategy's memory follows the data, for every case without the axis of sizes."""
+    """Return how each strategy's memory follows the amount of data, for every case apart from the size axis."""
     known = _registry.variants(question.name)
     found: list[tuple[dict[str, str], dict[str, dict[int, dict[int, float]]]]] = []
-    # A law is of one run: where cases of several stand in a comparison, of the one that has most of them.
+    # A law comes from a single run: if a comparison joins cases of several, the run with the most cases is used.
     runs = Counter(run for run, _ in {(each.run, repr(each.case)) for each in records})
     most = max(runs, key=lambda run: (runs[run], run), default="")
     for record in records:
@@ -455,7 +455,7 @@ def _laws(records: Sequence[Record], question: _registry.Question) -> list[CaseL
 
 
 class _Case:
-    """The records of one case, and what they say of each strategy beside the others."""
+    """The records of one case, and what they say about each strategy compared with the others."""
 
     def __init__(
         self,
@@ -480,7 +480,7 @@ class _Case:
         self.best_total = self._best(self.total_fit)
 
     def _best(self, fit: Fitted) -> Best | None:
-        """Return the best of what a reader may choose; of all where there is nothing else."""
+        """Return the best of the strategies a reader may choose, or of all if there are no others."""
         timed = set(fit.strategies)
         loaders = {name for name in timed if not self._is(name, "ceiling") and not self._is(name, "historic")}
         return fit.best(loaders or timed) if timed else None
@@ -520,7 +520,7 @@ class _Case:
         )
 
     def _time(self, one: str, other: str) -> Judged | None:
-        """Judge two strategies' times; what the instrument cannot tell apart is undecided."""
+        """Judge two strategies' times; a difference that the instrument cannot resolve is undecided."""
         found = self.time_fit.compare(one, other, margin=TIME_MARGIN)
         if found is None or self.calibration is None:
             return found
@@ -534,7 +534,7 @@ class _Case:
         return self.total_fit.compare(name, self.best_total.fastest, margin=TIME_MARGIN)
 
     def _memory(self, one: str, other: str) -> Judged | None:
-        """Judge two strategies' peaks, none below the resolution."""
+        """Judge two strategies' peaks; ``None`` if their ratio would be noise."""
         peaks = [*self.peaks[one].values(), *self.peaks.get(other, {}).values()]
         if not peaks or not self.peaks.get(other):
             return None
@@ -550,7 +550,7 @@ class _Case:
         if abs(means[0] - means[1]) < limit:
             return _unresolved(found)
         smallest = max(RESOLUTION, memory.of(0) if memory else 0.0)
-        return None if min(peaks) < smallest else found  # the difference is there, but how many times is noise
+        return None if min(peaks) < smallest else found  # the difference is real, but the ratio is noise
 
 
 def _spread(time: Fitted, memory: Fitted, name: str) -> dict[str, tuple[float, float, float]]:
@@ -563,21 +563,21 @@ def _spread(time: Fitted, memory: Fitted, name: str) -> dict[str, tuple[float, f
 
 
 def _note(p_values: dict[str, float], name: str, fit: Fitted, one: str, other: str) -> None:
-    """Note how surely two strategies differ, either way; a single round shows nothing."""
+    """Note the two-sided p-value of two strategies' difference; a single round shows nothing."""
     difference = fit.difference(one, other)
     if difference is not None and difference.rounds > 1:
         p_values[name] = min(1.0, 2 * min(difference.p_below(), difference.p_above()))
 
 
 def _resolved(judged: Judged, one: float, other: float, resolution: Resolution | None) -> Judged:
-    """Return a judgement, unless the two figures differ by less than can be resolved."""
+    """Return a judgement, without a direction if the two figures differ by less than can be resolved."""
     if resolution is None or abs(one - other) >= resolution.of(max(one, other)):
         return judged
     return _unresolved(judged)
 
 
 def _unresolved(judged: Judged) -> Judged:
-    """Return a judgement without a direction: its instrument could show such a difference where there is none."""
+    """Return a judgement without a direction: its instrument could show such a difference where none exists."""
     if judged.verdict not in ("less", "more"):
         return judged
     ratio = msgspec.structs.replace(judged.ratio, resolved=False)
@@ -589,7 +589,7 @@ def _mean(values: Mapping[int, float]) -> float:
 
 
 def _long_enough(times: Mapping[str, Mapping[int, float]]) -> dict[str, dict[int, float]]:
-    """Return what a clock can have measured."""
+    """Return the times that are long enough for the clock to measure."""
     return {
         name: {index: value for index, value in of.items() if value >= SHORTEST}
         for name, of in times.items()
@@ -598,7 +598,7 @@ def _long_enough(times: Mapping[str, Mapping[int, float]]) -> dict[str, dict[int
 
 
 def _parts(records: Iterable[Record], strategy: str) -> dict[int, tuple[float, float, float]]:
-    """Return, by round, the seconds of the conversion, of the first epoch and of a steady one."""
+    """Return, by round, the seconds of the conversion, the first epoch and a steady epoch."""
     return {
         record.round: (record.metrics.convert_time or 0.0, record.metrics.epoch_time, record.metrics.steady_time)
         for record in records
@@ -608,17 +608,17 @@ def _parts(records: Iterable[Record], strategy: str) -> dict[int, tuple[float, f
 
 
 def total(parts: tuple[float, float, float], epochs: int = EPOCHS) -> float:
-    """Return the seconds that so many epochs take, the conversion included."""
+    """Return the seconds that ``epochs`` epochs take, including the conversion."""
     convert, first, steady = parts
     return convert + first + (epochs - 1) * steady
 
 
 def _row(records: Sequence[Record], variant: _registry.Variant | None, ranked_by: str, *, is_baseline: bool) -> Row:
-    """Return what a strategy's own records say."""
+    """Return the row that follows from a strategy's own records."""
     first = records[0]
     good = [record for record in records if record.status == "ok"]
     order = [record.metrics.order_quality for record in good if record.metrics.order_quality]
-    reached = good or records  # a strategy that was ended still shows how far it came
+    reached = good or records  # a strategy that was ended early still shows how far it got
     shares = [each.environment.page_cache for each in good if each.environment.page_cache is not None]
     judged = [each.metrics.memory_growth for each in good if each.metrics.memory_growth]
     levels = [each for each in judged if each.verdict != "undecided" or each.level]
@@ -690,7 +690,7 @@ def _row(records: Sequence[Record], variant: _registry.Variant | None, ranked_by
 
 
 def _status(records: Sequence[Record]) -> str:
-    """Put the trials' ends into words: ``ok``, or what went wrong, how often, and why."""
+    """Put the trials' outcomes into words: ``ok``, or what went wrong, how often, and why."""
     ends = Counter((each.status, each.message) for each in records if each.status != "ok" or each.message)
     if not ends:
         return "ok"
@@ -711,7 +711,7 @@ def _commits(records: Iterable[Record]) -> str:
 
 
 def _growth(records: Sequence[Record]) -> str | None:
-    """Put the verdicts on memory into words, the most frequent first."""
+    """Put the verdicts on memory into words, most frequent first."""
     verdicts = Counter(record.metrics.memory_growth.verdict for record in records if record.metrics.memory_growth)
     if not verdicts.keys() - {"undecided"}:
         return None
@@ -720,7 +720,7 @@ def _growth(records: Sequence[Record]) -> str | None:
 
 
 def _greatest(bounds: Sequence[float | None]) -> float | None:
-    """Return the greatest bound; ``None`` where one trial has none."""
+    """Return the greatest bound; ``None`` if any trial has none."""
     known = [each for each in bounds if each is not None]
     return max(known) if known and len(known) == len(bounds) else None
 
@@ -734,7 +734,7 @@ def _estimate(records: Sequence[Record], metric: str, *, positive: bool = False)
 
 
 def _value(record: Record, metric: str) -> float | None:
-    """Return a metric; the peak is that of the process tree where there were worker processes."""
+    """Return a metric; the peak is that of the process tree if there were worker processes."""
     value: float | None = getattr(record.metrics, metric)
     if metric == "peak_memory" and value is not None:
         return max(value, record.metrics.peak_memory_tree or 0)
@@ -751,7 +751,7 @@ def _by_round(records: Iterable[Record], strategy: str, metric: str) -> dict[int
 
 
 def _saved(known: Mapping[str, _registry.Variant], times: dict[str, dict[int, float]], name: str) -> Estimate | None:
-    """Return the seconds an epoch that a conversion saves, against the strategy that needs none."""
+    """Return the seconds per epoch that a conversion saves over the strategy without one."""
     if name not in known or known[name].convert is None:
         return None
     unconverted = next((each for each in times if each in known and known[each].convert is None), "")

@@ -1,18 +1,18 @@
 """Python in the pipeline: how ``map`` runs a Python body, and what piles up behind it.
 
-*Asked.* A body of Python stands in ``Dataset.map``. How many of them really run at once, what does asking for more cost
-in memory, and which wrapper, order, prefetch and thread pool is best?
+*Asked.* ``Dataset.map`` calls a Python body. How many bodies really run at once, what does asking for more cost in
+memory, and which wrapper, order, prefetch and thread pool is best?
 
-*Held fixed.* One body, ``work``: ``decode`` (200 JPEG files by OpenCV, reduced to 224x224); ``scalar`` (an array of
-40 MiB is filled and dropped after 10 ms, one number is returned); ``array`` (the same, and the array is returned);
-``gil`` (10 ms of Python that never lets go of the interpreter). For ``scalar`` and ``array`` the consumer is slow,
-0.1 s a step; ``array_fast`` is ``array`` with a consumer that only takes. No prefetch unless the name says so. What
-tf.data rewrites by itself (``map_parallelization``, ``inject_prefetch``) is off, except for strategies named
-``default``.
+*Held fixed.* One body, chosen by ``work``: ``decode`` (OpenCV decodes 200 JPEG files and reduces them to 224x224);
+``scalar`` (an array of 40 MiB is filled, dropped after 10 ms, and one number returned); ``array`` (the same, but the
+array is returned); ``gil`` (10 ms of Python that never lets go of the interpreter). For ``scalar`` and ``array`` the
+consumer is slow, 0.1 s a step; ``array_fast`` is ``array`` with a consumer that does nothing but take. There is no
+prefetch unless the strategy's name says so. tf.data's own rewriting (``map_parallelization``, ``inject_prefetch``) is
+off, except in strategies named ``default``.
 
 *Not measured.* Batching and shuffling; processes.
 
-*Invisible when* the body takes a small part of a training step, and returns little.
+*Invisible when* the body takes a small part of a training step and returns little data.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 IMAGES = 200
 ARRAYS = 24
-"""Of 40 MiB each; with a slow consumer an epoch of more than two seconds."""
+"""Arrays of 40 MiB each. With a slow consumer an epoch takes more than two seconds."""
 
 FLOATS = 10 * 2**20
-"""In one array: 40 MiB (the write-up that it is from calls it 10 MB)."""
+"""Values in one array: 40 MiB (the write-up that this is taken from calls it 10 MB)."""
 
 SLEEP = 0.01
 SPINS = 250_000
@@ -46,20 +46,20 @@ SPINS = 250_000
 SLOW_STEP = 0.1
 SIDE = 224
 REBUILT_EVERY = 2
-"""Images: so a hundred rebuilds in an epoch."""
+"""In images: a hundred rebuilds in an epoch."""
 
 CLOSE = 30.0
-"""dB: below it a picture is not the same picture, reduced by other means."""
+"""In dB. Below this, two pictures are not the same photograph reduced by different code."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """What the body is given: one number for each element, which for ``decode`` is the place of a file.
+    """The work of the body, which is given one number per element: for ``decode`` the index of a file.
 
     Attributes
     ----------
     name
-        The case's value.
+        The value of the case's ``work``.
     paths
         JPEG files.
     """
@@ -69,17 +69,17 @@ class Work:
 
     @property
     def count(self) -> int:
-        """How many elements there are."""
+        """The number of elements."""
         return len(self.paths) if self.name == "decode" else ARRAYS
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of an element that a body returns: the first axis counts samples."""
+        """The shape of the array that a body returns; the first axis counts samples."""
         return {"decode": (1, SIDE, SIDE, 3), "array": (1, FLOATS), "array_fast": (1, FLOATS)}.get(self.name, (1,))
 
     @property
     def dtype(self) -> str:
-        """Of an element that a body returns."""
+        """The dtype of the array that a body returns."""
         return "uint8" if self.name == "decode" else "float32"
 
 
@@ -145,7 +145,7 @@ def _spun(place: int) -> float:
 
 
 def _body(job: Job[Work]) -> Callable[[int], Any]:
-    """Return the body: from an element's number to an array of ``Work.shape``."""
+    """Return the body, a function from an element's number to an array of ``Work.shape``."""
     import time
 
     import numpy as np
@@ -170,7 +170,7 @@ def _body(job: Job[Work]) -> Callable[[int], Any]:
 
 
 def _options(*, default: bool = False, threads: int | None = None) -> tf.data.Options:
-    """Return options that switch tf.data's own rewriting off, unless ``default``."""
+    """Return options that switch off tf.data's own rewriting, unless ``default``."""
     import tensorflow as tf
 
     options = tf.data.Options()
@@ -183,14 +183,14 @@ def _options(*, default: bool = False, threads: int | None = None) -> tf.data.Op
 
 
 def _py_function(job: Job[Work]) -> Callable[[Any], Any]:
-    """Return what ``map`` is given: the body in a ``py_function``, which gets eager tensors."""
+    """Return a function for ``map``: the body in a ``py_function``, which gets eager tensors."""
     import tensorflow as tf
 
     return _wrapped(job, tf.py_function)
 
 
 def _numpy_function(job: Job[Work]) -> Callable[[Any], Any]:
-    """Return what ``map`` is given: the body in a ``numpy_function``, which gets arrays."""
+    """Return a function for ``map``: the body in a ``numpy_function``, which gets arrays."""
     import tensorflow as tf
 
     return _wrapped(job, tf.numpy_function)
@@ -209,7 +209,7 @@ def _wrapped(job: Job[Work], wrapper: Callable[..., tf.Tensor]) -> Callable[[Any
 
 
 def _native(job: Job[Work]) -> Callable[[Any], Any]:
-    """Return what ``map`` is given: the same by TensorFlow's own operations, which no interpreter holds up."""
+    """Return a function for ``map``: the same in TensorFlow's own operations, which never wait for the interpreter."""
     import tensorflow as tf
 
     paths = tf.constant(job.inputs.paths)
@@ -411,13 +411,13 @@ def py_function_8_private_threads(job: Job[Work]) -> Iterable[Batch]:
 
 @variant(only=DECODE)
 def closure_rebuilt(job: Job[Work]) -> Iterable[Batch]:
-    """A new closure and a new ``map`` for every two images, as a loop that rebuilds its pipeline each epoch."""
+    """A new closure and a new ``map`` for every two images, like a loop that rebuilds its pipeline each epoch."""
     return _rebuilding(job, lambda: None)
 
 
 @variant(only=DECODE)
 def closure_cleared(job: Job[Work]) -> Iterable[Batch]:
-    """The same, and Keras's ``clear_session`` and a garbage collection after each."""
+    """The same, with Keras's ``clear_session`` and a garbage collection after each ``map``."""
     import gc
 
     import keras

@@ -1,18 +1,18 @@
 """Resize: scale one photograph.
 
-*Asked.* scikit-image, OpenCV, Pillow and TensorFlow all resize. How much does the choice cost in time and memory,
-how much of the gap is left when they compute the same thing, and what is the quality?
+*Asked.* scikit-image, OpenCV, Pillow and TensorFlow can all resize an image. How much does the choice cost in time and
+memory, how much of the gap remains when they compute the same thing, and how good is the result?
 
-*Held fixed.* 640x480 RGB photographs in memory, one at a time, each library on one thread of its own except
-TensorFlow. Time is per image after the first; peak memory includes the first call.
+*Held fixed.* 640x480 RGB photographs in memory, one at a time; each library runs on a single thread, except TensorFlow.
+Time is per image after the first; peak memory includes the first call.
 
 *Not measured.* Reading and decoding.
 
 *Invisible when* decoding (about 3 ms a photograph) or training takes longer than resizing, and memory is no concern.
 
 *Quality* is the PSNR against an anti-aliased linear resize in floating point. The tiers differ in output: *as typed*
-and *same purpose* return 8-bit images of different quality, *identical* strategies come in pairs that return the
-same floating-point image by different code.
+and *same purpose* strategies return 8-bit images of different quality; *identical* strategies come in pairs that return
+the same floating-point image from different code.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ SCALES = ("0.5", "2.0", "3.5", "224x224")
 """A detector's augmentation draws from 0.5 to 3.5; 224x224 is what many classifiers take."""
 
 WORST_PSNR = 20.0
-"""In dB. A plain linear resize of these photographs reaches 29 and more; swapped channels or axes stay below."""
+"""In dB. A plain linear resize of these photographs reaches at least 29; swapped channels or axes stay below this."""
 
 SAME_PIXEL = 0.5
-"""In grey levels: what still counts as the same output, where rounding to 8 bits would agree."""
+"""In grey levels: the largest difference that still counts as the same output, as rounding to 8 bits would agree."""
 
 
 @dataclass(frozen=True)
 class Photographs:
-    """What to resize, and to what.
+    """The images to resize, and the size of the result.
 
     Attributes
     ----------
     images
         (n, 480, 640, 3) uint8, RGB.
     width, height
-        Of the result.
+        Size of the result in pixels.
     """
 
     images: NDArray[np.uint8]

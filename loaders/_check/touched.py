@@ -1,6 +1,6 @@
-"""Which strategies a change can have touched: by what their code reaches, not by lines. Pure.
+"""Which strategies a change can have touched: judged by what their code reaches, not by lines. Pure.
 
-A comment, a docstring or the layout of the code moves no figure, so sources are compared as syntax trees.
+Comments, docstrings and code layout change no figure, so sources are compared as syntax trees.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ Sources = Mapping[str, str]
 
 PACKAGE = "loaders"
 MEASURES = ("_trial/child.py", "_trial/convert.py", "_trial/watch.py")
-"""What every trial goes through; what these import can move every figure."""
+"""Modules that every trial runs; whatever they import can change every figure."""
 
 DEPENDENCIES = "pyproject.toml"
 
 
 def touched(before: Sources, after: Sources, strategies: Mapping[str, Iterable[str]]) -> dict[str, set[str]]:
-    """Return for each question the strategies whose figures may differ between two versions of the sources.
+    """Return, for each question, the strategies whose figures may differ between two versions of the sources.
 
     Parameters
     ----------
     strategies
-        The names of every question's strategies that both versions have.
+        For each question, the names of the strategies that both versions have.
     """
     if before.get(DEPENDENCIES) != after.get(DEPENDENCIES) or _shared_differs(before, after):
         return {question: set(names) for question, names in strategies.items()}
@@ -48,7 +48,7 @@ def _shared_differs(before: Sources, after: Sources) -> bool:
 
 
 def _imported(sources: Sources) -> set[str]:
-    """Return the files of the machinery that a trial imports, directly or not; question modules are left out."""
+    """Return the machinery's files that a trial imports, directly or indirectly; question modules are left out."""
     found: set[str] = set()
     waiting = [f"{PACKAGE}/{each}" for each in MEASURES]
     while waiting:
@@ -71,7 +71,7 @@ def _imported(sources: Sources) -> set[str]:
 def _parts(source: str) -> dict[str, tuple[str, frozenset[str]]]:
     """Return what a module defines: for each name its syntax without docstrings, and the names that it uses.
 
-    Statements that define nothing stand under the empty name.
+    Statements that define nothing are kept under the empty name.
     """
     parts: dict[str, tuple[str, frozenset[str]]] = {}
     for node in ast.parse(source).body:
@@ -95,7 +95,7 @@ def _parts(source: str) -> dict[str, tuple[str, frozenset[str]]]:
 
 
 def _reached(parts: Mapping[str, tuple[str, Set[str]]], name: str) -> set[str]:
-    """Return the names that a definition uses, directly or not, its own included."""
+    """Return the names that a definition uses, directly or indirectly, including its own."""
     found: set[str] = set()
     waiting = [name]
     while waiting:

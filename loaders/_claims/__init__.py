@@ -1,9 +1,9 @@
-"""The write-ups' claims, each with the rule that decides it from the figures. Verdicts are computed, never typed.
+"""The write-ups' claims, with the rules that decide them from the figures. Verdicts are always computed.
 
-A claim is one function under ``@claim``: from the figures of one result set to the claim's parts, each with the
-p-values of the ways that it can come out (``loaders._claims._evidence``), and the sentence that carries the figures.
-The claims of a page are corrected by Holm among themselves; one that does not survive that is *undecided here*, and so
-is one whose figures were not measured.
+A claim is one function under ``@claim``. It takes the figures of one result set and returns the claim's parts, each
+with the p-values of its possible outcomes (``loaders._claims._evidence``), and the sentence with the figures. The
+claims of a page are corrected by Holm's method among themselves; a claim that does not survive the correction is
+*undecided here*, and so is one whose figures were not measured.
 """
 
 from __future__ import annotations

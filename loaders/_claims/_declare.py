@@ -1,6 +1,6 @@
-"""How a claim is declared: a function under ``@claim``, in the module named like its question.
+"""How a claim is declared: a function under ``@claim``, in the module named after its question.
 
-The docstring is the rule, as the page shows it.
+The page shows the docstring as the rule.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ Judge = Callable[[Figures], Found]
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """What somebody wrote, and how it is decided here.
+    """A claim from a write-up, and the rule that decides it here.
 
     Attributes
     ----------
     rule
-        In words, what ``judge`` does.
+        What ``judge`` does, in words.
     """
 
     id: str
@@ -42,7 +42,7 @@ _claims: dict[str, Claim] = {}
 
 
 def claim(name: str, text: str) -> Callable[[Judge], Judge]:
-    """Declare a claim of the question that the module is named after; the function is returned as it was given."""
+    """Declare a claim of the question that the module is named after; returns the function unchanged."""
 
     def register(judge: Judge) -> Judge:
         if name in _claims:

@@ -1,4 +1,4 @@
-"""What rules of several questions share: tests of two strategies' figures, and how they read."""
+"""Helpers shared by the rules of several questions: tests of two strategies' figures, and their wording."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from loaders._words import amount, duration, estimated, multiple, small_amount
 
 MIB = 2**20
 NOTICEABLE = 1.1
-"""A factor: 10 % is what a claim of faster, leaner or growing must be good for."""
+"""A factor: a claim of faster, leaner or growing must amount to at least 10 %."""
 
 PICTURE_BYTES = 224 * 224 * 3 * 4
-"""Of a float32 picture in ``caching`` and ``batching``."""
+"""Size of a float32 picture in ``caching`` and ``batching``, in bytes."""
 
 PICTURES = 10_000
-"""The amount of data that readers of the write-ups had."""
+"""The number of pictures that the write-ups' readers had."""
 
 
 def ratio(
@@ -62,7 +62,7 @@ def joined(found: Sequence[tuple[Part, str]], *named: str) -> Found:
 
 
 def at_readers_amount(law: Law, memory: float) -> tuple[Part, str]:
-    """Test whether ``PICTURES`` pass an amount of memory, by the law."""
+    """Test whether, by the law, ``PICTURES`` pictures need more than an amount of memory."""
     needed = law.at(PICTURES)
     if needed is None:
         return Part(Shown()), f"with {PICTURES:,} pictures unknown ({law.why})"

@@ -26,12 +26,7 @@ ROOT = Path(__file__).parents[2]
 @click.option(
     "--all", "every", is_flag=True, help="Every strategy, or every one of --only, whatever the change can reach."
 )
-@click.option(
-    "--minutes",
-    **options.minutes,
-    envvar="LOADERS_CHECK_MINUTES",
-    help="Measure what is undecided again for so long (LOADERS_CHECK_MINUTES).",
-)
+@options.minutes("Measure what is undecided again for so long (LOADERS_CHECK_MINUTES).", envvar="LOADERS_CHECK_MINUTES")
 @options.size
 @click.option("--markdown", type=click.Path(dir_okay=False, path_type=Path), help="Write a summary for a pull request.")
 @options.as_json

@@ -1,4 +1,4 @@
-"""Options that several commands share, each declared once, and how their values are read."""
+"""Options shared by several commands, each declared once, and how their values are parsed."""
 
 from __future__ import annotations
 
@@ -44,35 +44,39 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON d
 size = click.option(
     "--size", type=click.Choice(SIZES), default="small", envvar="LOADERS_SIZE", show_default=True, help="Of the data."
 )
-minutes = {"type": click.FloatRange(min=0, min_open=True), "default": 10.0, "show_default": True}
-"""Of ``--minutes``, whose meaning differs by command."""
+
+
+def minutes(words: str, **more: Any) -> Callable[[Any], Any]:
+    """Return the option ``--minutes``, with what it means to a command in words."""
+    kind = click.FloatRange(min=0, min_open=True)
+    return click.option("--minutes", type=kind, default=10.0, show_default=True, help=words, **more)
 
 
 def case(words: str) -> Callable[[Any], Any]:
-    """Return the option that chooses values of a question's axes, with what it does in words."""
+    """Return the option that selects values of a question's axes; ``words`` is its help text."""
     return click.option("--case", "given", multiple=True, metavar="AXIS=VALUE", help=words)
 
 
 @dataclass(frozen=True)
 class Trials:
-    """How trials are run: the options that ``trial`` and ``compare`` share.
+    """How trials are run: the options shared by ``trial`` and ``compare``.
 
     Attributes
     ----------
     data
         A folder of the user's own images.
     strict
-        An unreadable image is an error.
+        Treat an unreadable image as an error.
     size
-        Of the corpus.
+        Size of the corpus.
     memory_limit
-        In bytes: a trial whose process tree holds more is ended.
+        Bytes; a trial whose process tree holds more is ended.
     deadline
-        In seconds: a trial that takes longer is ended.
+        Seconds; a trial that takes longer is ended.
     epochs
-        Epochs of a trial; ``None`` where the question and the size decide.
+        Epochs of a trial; ``None`` if the question and the size decide.
     outside
-        Files that declare strategies, absolute; they are registered already.
+        Absolute paths of files that declare strategies; they are registered already.
     """
 
     data: str | None
@@ -117,7 +121,7 @@ _TRIALS = (
 
 
 def trials(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of ``Trials``, register ``--with`` files, and hand all to the command as ``how``."""
+    """Add the options of ``Trials``, register ``--with`` files, and pass the options to the command as ``how``."""
 
     @wraps(command)
     def run(**given: Any) -> None:
@@ -138,7 +142,7 @@ def register(outside: Sequence[str]) -> list[str]:
 
 
 def values(question: _registry.Question, given: Sequence[str]) -> dict[str, str]:
-    """Return the values that ``--case`` was given, by axis."""
+    """Return the values given with ``--case``, by axis."""
     chosen: dict[str, str] = {}
     for item in given:
         axis, separator, value = item.partition("=")

@@ -11,7 +11,7 @@ from loaders._errors import InputError
 
 
 def say(message: str) -> None:
-    """Tell the user something beside the result: on standard error."""
+    """Print a message that is not part of the result, on standard error."""
     click.echo(message, err=True)
 
 
@@ -23,7 +23,7 @@ def print_json(document: object) -> None:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
+    """Write a file completely or not at all."""
     try:
         _durable.write(path, text)
     except OSError as error:

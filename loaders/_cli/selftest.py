@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.command("selftest")
 @click.option("--checks", type=click.IntRange(min=1), default=40, show_default=True, help="Of each kind.")
-@click.option("--minutes", **options.minutes, help="Of each.")
+@options.minutes("Of each.")
 @click.option(
     "--subject",
     type=click.Choice(("python", "tensorflow")),

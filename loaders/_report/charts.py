@@ -21,20 +21,20 @@ Spec = dict[str, Any]
 
 WIDTH, ROW_HEIGHT = 380, 22
 LETTER_WIDTH = 7
-"""What is set aside for a letter of a strategy's name: the fonts of browsers differ."""
+"""Width reserved for each letter of a strategy's name: browsers' fonts differ."""
 
 PANEL_WIDTH, PANEL_HEIGHT, COLUMNS = 230, 120, 3
 LINE_POINTS = 60
-"""Of a line over the batches, at the most."""
+"""Maximum number of points in a line over the batches."""
 
 MOST_TICKS = 8
 FINE = [range(100, 1000, step) for step in (5, 10, 20, 50)]
 GRIDS: list[Sequence[int]] = [*FINE, (100, 150, 200, 300, 500, 700), (100, 200, 500), (100, 300), (100,)]
-"""Round numbers within a decade, in hundredths of it; the finest that has no more than so many ticks is taken."""
+"""Round numbers within a decade, in hundredths of it; the finest grid with at most ``MOST_TICKS`` ticks is used."""
 
 MIB = 2**20
 SMALLEST_MEMORY = 0.1
-"""In MiB: the left end of a logarithmic axis of memory; smaller figures are drawn there."""
+"""Left end of a logarithmic memory axis, in MiB; smaller figures are drawn there."""
 
 TIME_METRICS = {
     "epoch_time": "time of an epoch, start included",
@@ -43,9 +43,9 @@ TIME_METRICS = {
 }
 MEMORY = "peak memory above the baseline in MiB"
 
-# Against white, every colour of a mark has a contrast of 4.5:1 or more.
+# Every mark colour has a contrast of at least 4.5:1 against white.
 BLUE, AMBER, GREEN, GREY, INK = "#1d4ed8", "#b45309", "#15803d", "#6b7280", "#222"
-# As many shapes as strategies tell the lines apart where the colours do not.
+# There are as many shapes as strategies, so that shapes tell lines apart where colours repeat.
 COLOURS = [BLUE, AMBER, GREEN, "#7e22ce", "#be123c", "#0f766e"]
 DASHES = [[1, 0], [6, 3], [2, 2], [8, 2, 2, 2], [12, 4]]
 SHAPES = [
@@ -76,7 +76,7 @@ CONFIG: Spec = {
     },
     "axisY": {"titlePadding": 14},
     "header": {"labelFontSize": 11, "labelLimit": 0, "title": None},
-    # The browser's font may be wider than the one that legends are laid out with.
+    # The browser's font may be wider than the one used to lay out legends.
     "legend": {
         "columnPadding": 36,
         "labelFontSize": 11,
@@ -92,14 +92,14 @@ CONFIG: Spec = {
 }
 _RANGE: Spec = {"type": "rule", "color": "#444", "strokeWidth": 2}
 _HOVERED: Spec = {"type": "rect", "fill": "transparent"}
-"""Lies over marks that are too small or too thin to point at."""
+"""An invisible overlay for marks that are too small or too thin to point at."""
 
 
 @dataclass(frozen=True)
 class Chart:
-    """A picture and the finding that is its heading; without a picture where there is nothing to draw.
+    """A picture under its finding as the heading; the picture is empty if there is nothing to draw.
 
-    ``is_wide`` says that it takes the whole width of a page.
+    ``is_wide`` means that it takes the full width of the page.
     """
 
     title: str
@@ -111,23 +111,23 @@ Draw = Callable[[Comparison, Sequence[Row]], Chart | None]
 
 
 def time_name(rows: Sequence[Row]) -> str:
-    """Return what time is in a case."""
+    """Return what the time of a case's rows measures, in words."""
     return TIME_METRICS[rows[0].ranked_by] if rows else "time"
 
 
 def of_case(comparison: Comparison, rows: Sequence[Row]) -> list[Chart]:
-    """Return the charts of one case of a comparison, by ``CHARTS``."""
+    """Return the charts for one case of a comparison, in the order of ``CHARTS``."""
     return [chart for draw in CHARTS if (chart := draw(comparison, rows))]
 
 
 def time_chart(_: Comparison, rows: Sequence[Row]) -> Chart:
-    """Return every strategy's time with its interval."""
+    """Return a chart of every strategy's time with its interval."""
     points = [_point(row, rows, row.time, duration, 1e3) for row in rows if row.time]
     return _intervals(findings.of_time(rows), points, f"{time_name(rows)} in ms (log scale)")
 
 
 def memory_chart(_: Comparison, rows: Sequence[Row]) -> Chart:
-    """Return every strategy's peak memory with its interval."""
+    """Return a chart of every strategy's peak memory with its interval."""
     return _memory(rows)
 
 
@@ -137,13 +137,13 @@ def _memory(rows: Sequence[Row], standing_alone: Spec | None = None) -> Chart:
 
 
 def memory_picture(rows: Sequence[Row]) -> str:
-    """Return the SVG of ``memory_chart`` with its title in it, on white."""
+    """Return the SVG of ``memory_chart`` with the title drawn in, on a white background."""
     title = {"text": findings.of_memory(rows), "frame": "bounds", "fontSize": 13, "fontWeight": "bold", "offset": 12}
     return _memory(rows, {"background": "white", "title": title}).picture
 
 
 def tradeoff_chart(_: Comparison, rows: Sequence[Row]) -> Chart | None:
-    """Return time against peak memory, with the strategies marked that no other beats in both."""
+    """Return a chart of time against peak memory that marks the strategies no other beats in both."""
     if len([row for row in rows if row.time and row.peak]) <= 2:
         return None
     best = [row.strategy for row in findings.frontier(rows)]
@@ -191,9 +191,9 @@ def tradeoff_chart(_: Comparison, rows: Sequence[Row]) -> Chart | None:
 
 
 def steps_chart(_: Comparison, rows: Sequence[Row]) -> Chart | None:
-    """Return memory over the batches: a panel a strategy, what is in use and what malloc holds apart.
+    """Return a chart of memory over the batches: one panel per strategy, memory in use and held by malloc separate.
 
-    Where no strategy's buffers are known it has nothing to be held against, and there is none.
+    Without any strategy's known buffer size there is nothing to compare the memory with, and no chart.
     """
     if not any(row.trace for row in rows) or all(row.floor is None for row in rows):
         return None
@@ -229,7 +229,7 @@ def steps_chart(_: Comparison, rows: Sequence[Row]) -> Chart | None:
 
 
 def sweep_chart(comparison: Comparison, rows: Sequence[Row]) -> Chart | None:
-    """Return time, peak memory and what really ran, over what the series differ in."""
+    """Return a chart of time, peak memory and bodies actually in flight, over the swept setting."""
     if not any(row.series for row in rows):
         return None
     title = findings.of_sweep(rows)
@@ -264,7 +264,7 @@ def sweep_chart(comparison: Comparison, rows: Sequence[Row]) -> Chart | None:
 
 
 def laws_chart(comparison: Comparison, found: CaseLaws) -> Chart:
-    """Return the memory that every strategy needs over the amount of data, with its interval."""
+    """Return a chart of the memory that every strategy needs over the amount of data, with intervals."""
     title = findings.of_laws(found) or "Memory over the amount of data"
     about = {row.strategy: row for row in comparison.rows}
     names = [_marked(name, about.get(name)) for name in found.laws]
@@ -298,7 +298,7 @@ def laws_chart(comparison: Comparison, found: CaseLaws) -> Chart:
 
 
 def order_chart(_: Comparison, rows: Sequence[Row]) -> Chart | None:
-    """Return the place on disk of each delivered record: a panel a strategy."""
+    """Return a chart of the place on disk of each delivered record: one panel per strategy."""
     title = findings.of_order(rows)
     panels = [(row, list(zip(row.steps, row.walk, strict=True))) for row in rows if row.steps and row.walk]
     if not panels:
@@ -334,13 +334,13 @@ CHARTS: list[Draw] = [
     steps_chart,
     order_chart,
 ]
-"""What is drawn of each case, in this order; a chart that has nothing to say there is ``None``."""
+"""What is drawn for each case, in this order; a chart with nothing to say about it returns ``None``."""
 
 
 def _dots(places: Iterable[tuple[float, float]]) -> str:
-    """Return dots at places from (0, 0), below on the left, to (1, 1) as the address of a picture of one bit a pixel.
+    """Return dots at places from (0, 0), bottom left, to (1, 1), as the data URL of a one-bit PNG.
 
-    A thousand dots are smaller as pixels than as shapes.
+    A thousand dots take fewer bytes as pixels than as shapes.
     """
     from PIL import Image, ImageDraw
 
@@ -375,7 +375,7 @@ def _chart(title: str, spec: Spec, said: Iterable[str], names: Iterable[str] = (
 
 
 def _intervals(title: str, points: list[Spec], axis: str, standing_alone: Spec | None = None) -> Chart:
-    """Return a chart with a line for each strategy: a mark for the estimate, a rule for its interval."""
+    """Return a chart with one row per strategy: a mark for the estimate, a rule for its interval."""
     if not points:
         return Chart(title)
     names = [each["strategy"] for each in points]
@@ -426,13 +426,13 @@ def _point(
 
 
 def _named(row: Row, rows: Sequence[Row]) -> str:
-    """Return a strategy's name with what its mark's shape and colour stand for."""
+    """Return a strategy's name with the meaning of its mark's shape and colour."""
     name = _marked(findings.name_of(row, rows), row)
     return name if row.samples else f"{name}, ended early"
 
 
 def _marked(name: str, row: Row | None) -> str:
-    """Return a strategy's name with what keeps it from being a choice like any other."""
+    """Return a strategy's name with any role that sets it apart: baseline, ceiling or historic."""
     if row is None:
         return name
     what = [("baseline", row.is_baseline), ("ceiling", row.ceiling), ("historic", row.historic)]
@@ -440,21 +440,21 @@ def _marked(name: str, row: Row | None) -> str:
 
 
 def _bounds(figure: Estimate, unit: float, at_least: float = 0.0) -> dict[str, float]:
-    """Return an estimate and its interval, which a single sample has none of, in the unit of an axis."""
+    """Return an estimate and its interval in the unit of an axis; a single sample has no interval."""
     low, high = (figure.value if bound is None else bound for bound in (figure.low, figure.high))
     ends = {"value": figure.value, "low": low, "high": high}
     return {name: max(at_least, value * unit) for name, value in ends.items()}
 
 
 def _reference(channel: str, axis: Spec, value: float) -> Spec:
-    """Return a dashed line where the baseline is."""
+    """Return a dashed line at the baseline."""
     place = {key: each for key, each in axis.items() if key != "field"} | {"datum": value}
     mark = {"type": "rule", "strokeDash": [4, 4], "color": AMBER}
     return {"data": {"values": [{}]}, "mark": mark, "encoding": {"x": None, "y": None, channel: place}}
 
 
 def _lines(points: list[Spec], names: Sequence[str], x: Spec, y: Spec) -> list[Spec]:
-    """Return layers with a line, marks and intervals for each series, which differ in more than colour."""
+    """Return layers with a line, marks and intervals for each series; series differ in more than colour."""
     colour, dash, shape = (
         _nominal("series", names, [choices[index % len(choices)] for index in range(len(names))])
         for choices in (COLOURS, DASHES, SHAPES)
@@ -473,7 +473,7 @@ def _lines(points: list[Spec], names: Sequence[str], x: Spec, y: Spec) -> list[S
 
 
 def _panels(title: str, panel: Spec, points: list[Spec], said: Iterable[str]) -> Chart:
-    """Return a chart with a small one for each strategy, side by side."""
+    """Return a chart with one small panel per strategy, side by side."""
     names = list(dict.fromkeys(each["strategy"] for each in points))
     spec = {
         "data": {"values": points},
@@ -486,7 +486,7 @@ def _panels(title: str, panel: Spec, points: list[Spec], said: Iterable[str]) ->
 
 
 def _logarithmic(field: str, title: str | None, values: Sequence[float]) -> Spec:
-    """Return a logarithmic axis from the first to the last tick around values; what lies beyond is drawn at its end."""
+    """Return a logarithmic axis between the ticks that enclose the values; what lies beyond is drawn at its end."""
     places = ticks(min(values), max(values))
     scale = {"type": "log", "domain": [places[0], places[-1]], "nice": False, "clamp": True}
     return {**_linear(field, title), "scale": scale, "axis": {"grid": True, "values": places, "format": ",~r"}}
@@ -498,6 +498,6 @@ def _linear(field: str, title: str | None) -> Spec:
 
 
 def _nominal(field: str, names: Sequence[str], shown: Sequence[Any] = ()) -> Spec:
-    """Return an encoding of names, each shown in a way of its own where there are such."""
+    """Return an encoding of names, each with its own appearance if ``shown`` gives any."""
     ways = {"scale": {"domain": names, "range": shown}} if shown else {"sort": names}
     return {"field": field, "type": "nominal", **ways}

@@ -1,4 +1,4 @@
-"""The comparison page: result sets to one self-contained HTML text."""
+"""The comparison page: renders result sets as one self-contained HTML text."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from loaders._rows import EPOCHS, Comparison, Row
 from loaders._stats import quantile
 
 MOST = 2_900_000
-"""Characters of the page. Sets that do not fit are shown without charts, and if that is not enough, named only."""
+"""Maximum characters of the page. Sets that do not fit are shown without charts or, failing that, only named."""
 
 _MARKDOWN = MarkdownIt("commonmark", {"html": False})
 
 ROUNDS = 64
-"""Student's t is embedded for so many samples; a run of more rounds has practically the last one."""
+"""Student's t is embedded for up to this many samples; with more rounds the last value is close enough."""
 
 STUDENTS = 256
-"""Steps of the table of Student's t over fractional degrees of freedom."""
+"""Steps in the table of Student's t over fractional degrees of freedom."""
 
 
 def render(
@@ -45,8 +45,8 @@ def render(
 ) -> str:
     """Return the page.
 
-    ``held`` is what asv has measured itself; ``home`` is the address of its own index and ``data`` of the CSV, where
-    there are such.
+    ``held`` is asv's own results; ``home`` is the address of its index page and ``data`` that of the CSV, if they
+    exist.
     """
     environment = _environment()
     environment.globals["both_instruments"] = lambda comparison: instruments.held_against(comparison, held)
@@ -160,7 +160,7 @@ def _environment() -> jinja2.Environment:
 
 
 def command(comparison: Comparison, row: Row) -> str:
-    """Return the command that runs one strategy in one case once, as the comparison ran it."""
+    """Return the command that runs one strategy once in one case, as the comparison ran it."""
     words = ["python", "-m", "loaders", "trial", row.question, row.strategy, *_conditions(comparison)]
     for axis, value in row.case.items():
         words += ["--case", f"{axis}={value}"]
@@ -177,7 +177,7 @@ def repeat(comparison: Comparison) -> str:
 
 
 def _conditions(comparison: Comparison) -> list[str]:
-    """Return the options that trial and comparison share."""
+    """Return the options that a trial and a comparison share."""
     words = ["--size", comparison.size]
     if comparison.epochs > 1:
         words += ["--epochs", str(comparison.epochs)]
@@ -185,14 +185,14 @@ def _conditions(comparison: Comparison) -> list[str]:
 
 
 def _tiers(rows: Sequence[Row]) -> list[str]:
-    """Return the tiers that there are, that of the baseline first."""
+    """Return the tiers that occur, the baseline's first."""
     first = next((row.tier for row in rows if row.is_baseline), TIERS[0])
     found = {row.tier for row in rows}
     return [tier for tier in sorted(TIERS, key=lambda tier: tier != first) if tier in found]
 
 
 def _resolutions(comparison: Comparison, calibration: Calibration | None) -> dict[int, dict[str, object]]:
-    """Return what the instruments resolve by the number of trials: points of known truths and the limit at each."""
+    """Return the instruments' resolution by number of trials: known truths and the limit at each."""
     metrics = {"time": comparison.ranked_by, "memory": "peak_memory", "tree": "peak_memory_tree"}
     found: dict[int, dict[str, object]] = {}
     for count in {row.samples for row in comparison.rows if row.samples} if calibration else ():
@@ -202,12 +202,12 @@ def _resolutions(comparison: Comparison, calibration: Calibration | None) -> dic
 
 
 def _laws_of(comparison: Comparison, case: Mapping[str, str]) -> dict[str, Law]:
-    """Return the laws of memory of a case, by strategy."""
+    """Return the memory laws of a case, by strategy."""
     return next((each.laws for each in comparison.laws if each.case.items() <= case.items()), {})
 
 
 def _students(confidence: float) -> list[float]:
-    """Return Student's t at the places of 1 / degrees of freedom that the page interpolates between, 0 to 1."""
+    """Return Student's t at even steps of 1 / degrees of freedom, 0 to 1; the page interpolates between them."""
     from scipy.special import stdtrit
 
     places = [place / STUDENTS for place in range(STUDENTS + 1)]
@@ -215,12 +215,12 @@ def _students(confidence: float) -> list[float]:
 
 
 def _part(name: str) -> str:
-    """Return a file that stands in the page as it is."""
+    """Return a file that is embedded in the page unchanged."""
     return (Path(__file__).parent / "templates" / name).read_text("utf-8")
 
 
 def _hash(text: str) -> str:
-    """Return what a Content-Security-Policy names an inline script or style by."""
+    """Return the hash by which a Content-Security-Policy allows an inline script or style."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
@@ -235,11 +235,11 @@ def _line(text: str) -> Markup:
 
 
 def _stacked(figure: str) -> Markup:
-    """Put the bracketed interval of a figure under it."""
+    """Put a figure's bracketed interval below it."""
     value, bracket, rest = figure.partition(" (")
     return Markup('{}<span class="interval">{}</span>').format(value, bracket.strip() + rest)
 
 
 def _each(values: Mapping[int, float], unit: Callable[[float], str]) -> str:
-    """Return what each round measured, for who points at a figure."""
+    """Return each round's measurement, for the tooltip of a figure."""
     return "; ".join(f"round {index + 1}: {unit(value)}" for index, value in sorted(values.items()))

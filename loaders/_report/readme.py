@@ -1,4 +1,4 @@
-"""The README's opening: a table and a picture of the published results, generated, never typed."""
+"""The README's opening: a table and a picture of the published results, generated, never hand-written."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from loaders._report import charts, findings, sets
 from loaders._rows import EPOCHS, Comparison, Row
 
 PUBLISHED = "reference-amd"
-"""The machine whose results are committed, and answer. A machine's name belongs to one processor."""
+"""The machine whose results are committed and answer the questions. A machine name belongs to one processor."""
 
 CORPUS = (
     f"The 1500 photographs are overlapping crops of {len(PHOTOGRAPHS)}, those that scikit-image carries; `resize` "
@@ -26,12 +26,12 @@ PICTURED = "selection"
 
 
 def renew(root: Path, *, write: bool) -> list[str]:
-    """Bring the README and its picture up to date; return the names of the files that were not.
+    """Bring the README and its picture up to date; return the names of the files that were out of date.
 
     Raises
     ------
     InputError
-        Without published results, or for a README that has lost the markers.
+        If there are no published results, or the README has lost its markers.
     """
     published = [
         each
@@ -63,7 +63,7 @@ def _with_findings(readme: str, published: sets.ResultSet) -> str:
 
 
 def _findings(published: sets.ResultSet) -> str:
-    """Return Markdown: of each question's default case what was found and a ranking, and what they rest on."""
+    """Return Markdown: findings and a ranking for each question's default case, and what they rest on."""
     comparisons = [each for each in published.comparisons if not each.about.calibrates]
     sentences: list[str] = []
     tables: list[str] = []
@@ -103,7 +103,7 @@ def _findings(published: sets.ResultSet) -> str:
 
 
 def _ranking(name: str, comparison: Comparison, rows: Sequence[Row]) -> list[str]:
-    """Return Markdown: every strategy of a case, fastest first, and where the figures come from."""
+    """Return Markdown: a table of a case's strategies, fastest first, and where the figures come from."""
     several = len({each.tier for each in rows}) > 1
     pairs = any(row.pair for row in rows)
     totals, starts, needs = (any(getattr(row, each) for row in rows) for each in ("total", "start", "needed"))
