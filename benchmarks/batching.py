@@ -1,4 +1,4 @@
-"""asv's view of the question ``loaders.batching``."""
+"""asv's view of the question ``loaders.questions.batching``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""asv's view of the question ``loaders.caching``."""
+"""asv's view of the question ``loaders.questions.caching``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""asv's view of the question ``loaders.calibration``."""
+"""asv's view of the question ``loaders.questions.calibration``."""
 
 from __future__ import annotations
 

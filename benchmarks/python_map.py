@@ -1,4 +1,4 @@
-"""asv's view of the question ``loaders.python_map``."""
+"""asv's view of the question ``loaders.questions.python_map``."""
 
 from __future__ import annotations
 

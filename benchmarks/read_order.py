@@ -1,4 +1,4 @@
-"""asv's view of the question ``loaders.read_order``."""
+"""asv's view of the question ``loaders.questions.read_order``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""asv's view of the question ``loaders.record_format``."""
+"""asv's view of the question ``loaders.questions.record_format``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""asv's view of the question ``loaders.resize``."""
+"""asv's view of the question ``loaders.questions.resize``."""
 
 from __future__ import annotations
 

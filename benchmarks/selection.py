@@ -1,4 +1,4 @@
-"""asv's view of the question ``loaders.selection``."""
+"""asv's view of the question ``loaders.questions.selection``."""
 
 from __future__ import annotations
 

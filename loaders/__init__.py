@@ -2,7 +2,7 @@
 
 The rooms
 ---------
-Every module here with a bare name is one *question*. Its docstring explains the question, and its functions are the
+Each module of ``loaders.questions`` is one *question*. Its docstring explains the question, and its functions are the
 strategies that answer it. Anyone may add one: see ``CONTRIBUTING.md``.
 
 =================  =================================================================
@@ -16,7 +16,7 @@ strategies that answer it. Anyone may add one: see ``CONTRIBUTING.md``.
 ``selection``      drawing samples without replacement from an in-memory array
 =================  =================================================================
 
-A module with an underscore is machinery:
+A room with an underscore is machinery:
 
 ================  ==================================================================
 ``_registry``     how questions and strategies are declared and found

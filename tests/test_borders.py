@@ -46,14 +46,14 @@ def test_what_renders_reads_no_registry() -> None:
 
 @pytest.mark.parametrize("question", sorted(_registry.questions()))
 def test_one_stem_three_rooms(question: str) -> None:
-    for room in ("loaders", "benchmarks"):
-        assert (ROOT / room / f"{question}.py").exists() or (ROOT / room / question).is_dir()
-    assert (ROOT / "tests" / f"test_{question}.py").exists()
+    assert (ROOT / "loaders" / "questions" / f"{question}.py").exists()
+    assert (ROOT / "benchmarks" / f"{question}.py").exists()
+    assert (ROOT / "tests" / "questions" / f"test_{question}.py").exists()
 
 
 @pytest.mark.parametrize("question", sorted(_registry.questions()))
 def test_a_question_imports_nothing_heavy_and_no_instrument_at_its_top(question: str) -> None:
-    tree = ast.parse((ROOT / "loaders" / f"{question}.py").read_text("utf-8"))
+    tree = ast.parse((ROOT / "loaders" / "questions" / f"{question}.py").read_text("utf-8"))
     top = {
         name
         for node in tree.body

@@ -66,7 +66,7 @@ def _shown(copy: Path) -> dict[str, str]:
 
 def test_a_strategy_is_added_in_one_place(copy: Path) -> None:
     _add(
-        copy / "loaders" / "selection.py",
+        copy / "loaders" / "questions" / "selection.py",
         '@variant\ndef planted(job: Job[Source]) -> Iterable[Batch]:\n    """Put here by a test."""\n    return []\n',
     )
     shown = _shown(copy)

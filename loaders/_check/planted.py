@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from loaders import Batch, Job, variant
-from loaders.batching import Files, _native_steps
+from loaders.questions.batching import Files, _native_steps
 
 WORK = 300
 """Number of digests of ``BLOCK`` bytes: about a tenth of a second on one core."""

@@ -31,8 +31,7 @@ def touched(before: Sources, after: Sources, strategies: Mapping[str, Iterable[s
         return {question: set(names) for question, names in strategies.items()}
     found = {}
     for question, names in strategies.items():
-        path = f"{PACKAGE}/{question}.py"
-        parts = [_parts(sources.get(path, "")) for sources in (before, after)]
+        parts = [_parts(_source(sources, question)) for sources in (before, after)]
         changed = {name for name in parts[0].keys() | parts[1].keys() if parts[0].get(name) != parts[1].get(name)}
         found[question] = {
             name
@@ -40,6 +39,12 @@ def touched(before: Sources, after: Sources, strategies: Mapping[str, Iterable[s
             if any(changed & (_reached(each, name) | _reached(each, "QUESTION") | {""}) for each in parts)
         }
     return {question: names for question, names in found.items() if names}
+
+
+def _source(sources: Sources, question: str) -> str:
+    """Return the code of a question; older commits have it beside the machinery."""
+    places = (f"{PACKAGE}/questions/{question}.py", f"{PACKAGE}/{question}.py")
+    return next((sources[place] for place in places if place in sources), "")
 
 
 def _shared_differs(before: Sources, after: Sources) -> bool:
@@ -65,7 +70,7 @@ def _imported(sources: Sources) -> set[str]:
             for name in names:
                 stem = name.replace(".", "/")
                 waiting += [f"{stem}.py", f"{stem}/__init__.py"]
-    return {path for path in found if len(PurePosixPath(path).parts) > 2 or PurePosixPath(path).name.startswith("_")}
+    return {path for path in found if PurePosixPath(path).parts[1].startswith("_")}
 
 
 def _parts(source: str) -> dict[str, tuple[str, frozenset[str]]]:

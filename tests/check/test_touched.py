@@ -43,10 +43,10 @@ SOURCES = {
     "loaders/_trial/watch.py": "from loaders._trial.memory import peak\n",
     "loaders/_trial/child.py": "import loaders._registry\n",
     "loaders/_trial/memory.py": "def peak():\n    return 1\n",
-    "loaders/_registry.py": "from loaders import _errors\n",
+    "loaders/_registry/__init__.py": "from loaders import _errors\n",
     "loaders/_errors.py": "x = 1\n",
-    "loaders/question.py": QUESTION,
-    "loaders/other.py": QUESTION,
+    "loaders/questions/question.py": QUESTION,
+    "loaders/questions/other.py": QUESTION,
     DEPENDENCIES: "['numpy']",
 }
 STRATEGIES = {"question": {"plain", "clever"}, "other": {"plain", "clever"}}
@@ -71,7 +71,7 @@ def _changed(path: str, old: str, new: str) -> dict[str, set[str]]:
     ],
 )
 def test_what_runs_nothing_touches_nothing(old: str, new: str) -> None:
-    assert _changed("loaders/question.py", old, new) == {}
+    assert _changed("loaders/questions/question.py", old, new) == {}
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_what_runs_nothing_touches_nothing(old: str, new: str) -> None:
     ],
 )
 def test_a_change_touches_what_reaches_it(old: str, new: str, names: set[str]) -> None:
-    assert _changed("loaders/question.py", old, new) == {"question": names}
+    assert _changed("loaders/questions/question.py", old, new) == {"question": names}
 
 
 @pytest.mark.parametrize("path", ["loaders/_trial/memory.py", "loaders/_trial/watch.py", "loaders/_errors.py"])
@@ -112,6 +112,6 @@ def test_this_package_is_read_as_it_is() -> None:
     strategies = {"resize": {"opencv_linear", "skimage_resize_astype"}, "selection": {"mixed_copy"}}
     slower = sources["loaders/_trial/drain.py"].replace("def touch(", "def later(): ...\n\n\ndef touch(")
     assert touched(sources, {**sources, "loaders/_trial/drain.py": slower}, strategies) == strategies
-    text = sources["loaders/resize.py"].replace("cv2.INTER_LINEAR", "cv2.INTER_CUBIC")
-    assert "opencv_linear" in touched(sources, {**sources, "loaders/resize.py": text}, strategies)["resize"]
+    text = sources["loaders/questions/resize.py"].replace("cv2.INTER_LINEAR", "cv2.INTER_CUBIC")
+    assert "opencv_linear" in touched(sources, {**sources, "loaders/questions/resize.py": text}, strategies)["resize"]
     assert touched(sources, {**sources, "loaders/_report/page.py": ""}, strategies) == {}

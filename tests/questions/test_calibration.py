@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loaders import _calibration, _registry, calibration
+from loaders import _calibration, _registry
 from loaders._calibration import INSTRUMENTS, Calibration, Reading, Resolution
 from loaders._cli.compare import every_question
 from loaders._corpus import Corpus
@@ -28,6 +28,7 @@ from loaders._trial.growth import Growth, Verdict
 from loaders._trial.record import Metrics
 from loaders._trial.timing import epoch_time
 from loaders._words import fatter, promise, quantity, times
+from loaders.questions import calibration
 from tests.report.runs import run_of, write_log
 from tests.test_rows import record, rows
 from tests.trial.test_growth import decided
