@@ -28,7 +28,7 @@ A room with an underscore is machinery:
 ``_stats``        estimates and ratios with their intervals
 ``_judge``        the one judge: samples to a ratio, its interval and a word
 ``_law``          how a strategy's memory grows with the amount of data
-``_calibration``  what each instrument reads against known values
+``_resolution``   what each instrument reads against known values
 ``_claims``       the write-ups' claims, each with the rule that decides it
 ``_check``        whether a change made a strategy slower or fatter
 ``_advise``       which strategy a reader should take

@@ -10,10 +10,10 @@ from typing import TypeVar
 import msgspec
 
 from loaders import _registry
-from loaders._calibration import Calibration, Resolution
 from loaders._contract import OrderQuality
 from loaders._judge import RESOLUTION, TIME_MARGIN, Best, Fitted, Judged, fitted, margin_of
 from loaders._law import Law, law
+from loaders._resolution import Calibration, Resolution
 from loaders._stats import SHORTEST, Estimate, estimate
 from loaders._trial.record import SCHEMA, Environment, MemoryTrace, Record
 

@@ -24,11 +24,11 @@ from rich.progress import (
 from rich.table import Table
 
 from loaders import _evidence
-from loaders._calibration import Calibration
 from loaders._check import selftest, show
 from loaders._check.run import Outcome
 from loaders._check.selftest import Tally
 from loaders._evidence import Experiment
+from loaders._resolution import Calibration
 from loaders._rows import EPOCHS, Comparison, Row
 from loaders._trial.growth import Growth
 from loaders._trial.record import SCHEMA, Record, Trial

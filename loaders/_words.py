@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 
-from loaders._calibration import INSTRUMENTS, Reading, Unit
 from loaders._contract import OrderQuality
 from loaders._errors import printable
 from loaders._judge import MEMORY_SHARE, MOST_ROUNDS, TIME_MARGIN, Judged
+from loaders._resolution import INSTRUMENTS, Reading, Unit
 from loaders._rows import BUSY, Comparison, Disturbed, Row
 from loaders._stats import Estimate
 from loaders._trial.growth import Growth

@@ -46,7 +46,7 @@ def command(
     asked = [_registry.find_question(name) for name in questions] or every_question()
     corpus = how.open()
 
-    from loaders import _calibration, _compare, _rows, _terminal
+    from loaders import _compare, _resolution, _rows, _terminal
     from loaders._trial import log, machine
 
     found: list[Comparison] = []
@@ -67,12 +67,12 @@ def command(
         )
         for each in asked
     ]
-    calibration = _calibration.newest(log.read(log.log_path(machine.machine_name())))
+    calibration = _resolution.newest(log.read(log.log_path(machine.machine_name())))
     for question, planned in zip(asked, plans, strict=True):
         with _terminal.progress(planned.question, planned.trials_a_round * planned.rounds) as bar:
             records = _compare.run(planned, done=bar.done, begin=bar.begin, say=say)
         if question.calibrates:
-            calibration = _calibration.calibration(records)
+            calibration = _resolution.calibration(records)
         result = _rows.comparison(records, calibration)
         bad = bad or any(record.status not in ("ok", "skipped") for record in records)
         found.append(result)

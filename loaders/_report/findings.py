@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from loaders._calibration import INSTRUMENTS, Calibration
 from loaders._judge import fitted, holm
 from loaders._law import Law
+from loaders._resolution import INSTRUMENTS, Calibration
 from loaders._rows import EPOCHS, CaseLaws, Row, plain, worked_first
 from loaders._stats import ratio_of
 from loaders._words import (

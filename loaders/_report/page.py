@@ -13,7 +13,6 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from loaders import _claims, _words
-from loaders._calibration import Calibration
 from loaders._check import selftest
 from loaders._contract import TIERS
 from loaders._judge import MEMORY_SHARE, MOST_ROUNDS, RESOLUTION, TIME_MARGIN
@@ -21,6 +20,7 @@ from loaders._law import Law
 from loaders._report import charts, chooser, findings, instruments
 from loaders._report.asv_files import AsvResult
 from loaders._report.sets import ResultSet
+from loaders._resolution import Calibration
 from loaders._rows import EPOCHS, Comparison, Row
 from loaders._stats import quantile
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import msgspec
 
-from loaders import _calibration, _registry
+from loaders import _registry, _resolution
 from loaders._advise.candidates import Choice, choices
-from loaders._calibration import Calibration
 from loaders._check import selftest
 from loaders._check.selftest import Selftest
+from loaders._resolution import Calibration
 from loaders._rows import Comparison, comparison
 from loaders._trial import Record, log
 from loaders._trial.record import SCHEMA, Environment
@@ -139,7 +139,7 @@ def collect(root: Path, say: Callable[[str], None] = lambda _: None) -> list[Res
     by_machine: defaultdict[tuple[str, str, int], list[Record]] = defaultdict(list)
     for records in runs:
         by_machine[_machine(_origin(records))] += records
-    calibrations = {machine: _calibration.newest(records) for machine, records in by_machine.items()}
+    calibrations = {machine: _resolution.newest(records) for machine, records in by_machine.items()}
     newest = [
         msgspec.structs.replace(
             _set(origin, "", place, calibrations[_machine(origin)]), selftest=_selftest(root, origin.machine, say)

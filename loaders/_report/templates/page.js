@@ -103,7 +103,7 @@ const bracketed = ([value, low, high], words) => {
   const [first, last] = said.slice(1).map((each) => (units.size === 1 ? each.split(" ")[0] : each));
   return [said[0], `${first} to ${last})`];
 };
-// An instrument's resolution at a value, interpolated between known truths as in loaders/_calibration.py.
+// An instrument's resolution at a value, interpolated between known truths as in loaders/_resolution.py.
 const resolves = (points, value) => {
   const next = points.findIndex(([truth]) => truth > value);
   if (next === 0) return points[0][1];
