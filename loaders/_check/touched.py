@@ -36,7 +36,7 @@ def touched(before: Sources, after: Sources, strategies: Mapping[str, Iterable[s
         found[question] = {
             name
             for name in names
-            if any(changed & (_reached(each, name) | _reached(each, "QUESTION") | {""}) for each in parts)
+            if any(changed & {"", *_reached(each, _defined(each, name)), *_reached(each, "QUESTION")} for each in parts)
         }
     return {question: names for question, names in found.items() if names}
 
@@ -97,6 +97,11 @@ def _parts(source: str) -> dict[str, tuple[str, frozenset[str]]]:
             text, used = parts.get(name, ("", frozenset()))
             parts[name] = (f"{text}\n{ast.dump(node)}", used | uses)
     return parts
+
+
+def _defined(parts: Mapping[str, object], name: str) -> str:
+    """Return the function that declares a strategy: of a sweep it lacks the place at the end."""
+    return name if name in parts else name.rpartition("_")[0]
 
 
 def _reached(parts: Mapping[str, tuple[str, Set[str]]], name: str) -> set[str]:

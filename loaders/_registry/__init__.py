@@ -16,11 +16,12 @@ from loaders._registry.declare import (
     variants,
 )
 from loaders._registry.outside import load_files, outside_files
-from loaders._registry.values import Batch, Case, Job, Meter, Question, Skip, Variant
+from loaders._registry.values import Batch, Case, Facts, Job, Meter, Question, Skip, Variant
 
 __all__ = [
     "Batch",
     "Case",
+    "Facts",
     "Job",
     "Meter",
     "Question",

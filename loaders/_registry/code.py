@@ -56,6 +56,8 @@ def _helpers_of(function: Callable[..., Any]) -> list[types.FunctionType]:
     unwrapped = inspect.unwrap(function)
     if not isinstance(unwrapped, types.FunctionType):
         return []
+    import dis
+
     module_globals = unwrapped.__globals__
     found: dict[str, types.FunctionType] = {}
 
@@ -63,7 +65,8 @@ def _helpers_of(function: Callable[..., Any]) -> list[types.FunctionType]:
         for constant in code.co_consts:
             if isinstance(constant, types.CodeType):
                 follow(constant)
-        for name in code.co_names:
+        # Not ``co_names``, which has attributes too: ``tf.py_function`` is no function of this module.
+        for name in {each.argval for each in dis.get_instructions(code) if each.opname == "LOAD_GLOBAL"}:
             helper = module_globals.get(name)
             if not isinstance(helper, types.FunctionType) or helper is unwrapped or name in found:
                 continue
@@ -77,6 +80,7 @@ def _helpers_of(function: Callable[..., Any]) -> list[types.FunctionType]:
 
 @functools.cache
 def source_of(function: Callable[..., Any]) -> str:
+    """Return the code of a function and of its module's functions that it calls."""
     functions: list[Callable[..., Any]] = [function, *_helpers_of(function)]
     return "\n\n".join(map(_getsource, functions))
 

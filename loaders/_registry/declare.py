@@ -7,13 +7,18 @@ import functools
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Unpack, overload
+from typing import Any, TypeVar, Unpack, overload
 
 from loaders._contract import TIERS
 from loaders._errors import InputError
-from loaders._registry.values import BuildT, Facts, Question, Variant
+from loaders._registry.values import Batch, Build, BuildT, Facts, Job, Question, Variant
+
+Place = int | str
+"""Of a strategy in a sweep."""
+
+SweptT = TypeVar("SweptT", bound=Callable[..., Iterable[Batch]])
 
 _variants: dict[str, dict[str, Variant]] = {}
 
@@ -23,18 +28,35 @@ def variant(build: BuildT, /) -> BuildT: ...
 
 
 @overload
-def variant(*, question: str | None = None, **facts: Unpack[Facts]) -> Callable[[BuildT], BuildT]: ...
+def variant(
+    *, question: str | None = None, sweep: None = None, **facts: Unpack[Facts]
+) -> Callable[[BuildT], BuildT]: ...
+
+
+@overload
+def variant(
+    *, question: str | None = None, sweep: Mapping[Place, Facts], **facts: Unpack[Facts]
+) -> Callable[[SweptT], SweptT]: ...
 
 
 def variant(
-    build: BuildT | None = None, /, *, question: str | None = None, **facts: Unpack[Facts]
-) -> BuildT | Callable[[BuildT], BuildT]:
+    build: Build | None = None,
+    /,
+    *,
+    question: str | None = None,
+    sweep: Mapping[Place, Facts] | None = None,
+    **facts: Unpack[Facts],
+) -> Any:
     """Declare a strategy; the function is returned unchanged.
 
     Parameters
     ----------
     question
         The question that it answers; by default that of the module which defines it.
+    sweep
+        Declares a strategy for each of these places: ``sweep={1: {}, 2: {}}`` over ``name`` declares ``name_1`` and
+        ``name_2``. The function is given the place after the job, and ``{at}`` in its docstring is the place. What a
+        place maps to are facts of that strategy alone.
     facts
         See ``Variant``. Exactly one strategy of a question is its ``baseline``.
 
@@ -44,24 +66,43 @@ def variant(
         For a function without a question or a docstring, an unknown tier, or a name already taken.
     """
 
-    def register(function: BuildT) -> BuildT:
-        belongs_to = question or _question_of(function.__module__)
-        if belongs_to is None:
-            raise InputError(
-                f"{function.__name__}: a strategy outside the package says which question it answers: "
-                f'@variant(question="selection")'
-            )
-        if (tier := facts.get("tier", TIERS[0])) not in TIERS:
-            raise InputError(f"{function.__name__}: tier {tier!r} is none of {', '.join(TIERS)}")
-        if not function.__doc__:
-            raise InputError(f"{function.__name__} has no docstring; its first line is the strategy's label")
-        strategies = _variants.setdefault(belongs_to, {})
-        if function.__name__ in strategies:
-            raise InputError(f"{belongs_to} already has a strategy named {function.__name__}")
-        strategies[function.__name__] = Variant(question=belongs_to, name=function.__name__, build=function, **facts)
+    def register(function: Callable[..., Iterable[Batch]]) -> Callable[..., Iterable[Batch]]:
+        if sweep is None:
+            _register(function, question, facts)
+        for at, own in (sweep or {}).items():
+            _register(_at(function, at), question, {**facts, "at": str(at), **own})
         return function
 
     return register if build is None else register(build)
+
+
+def _register(function: Build, question: str | None, facts: Facts) -> None:
+    belongs_to = question or _question_of(function.__module__)
+    if belongs_to is None:
+        raise InputError(
+            f"{function.__name__}: a strategy outside the package says which question it answers: "
+            f'@variant(question="selection")'
+        )
+    if (tier := facts.get("tier", TIERS[0])) not in TIERS:
+        raise InputError(f"{function.__name__}: tier {tier!r} is none of {', '.join(TIERS)}")
+    if not function.__doc__:
+        raise InputError(f"{function.__name__} has no docstring; its first line is the strategy's label")
+    strategies = _variants.setdefault(belongs_to, {})
+    if function.__name__ in strategies:
+        raise InputError(f"{belongs_to} already has a strategy named {function.__name__}")
+    strategies[function.__name__] = Variant(question=belongs_to, name=function.__name__, build=function, **facts)
+
+
+def _at(function: Callable[..., Iterable[Batch]], at: Place) -> Build:
+    """Return a function of a sweep at one of its places, by a name of its own."""
+
+    @functools.wraps(function)
+    def build(job: Job[Any]) -> Iterable[Batch]:
+        return function(job, at)
+
+    build.__name__ = f"{function.__name__}_{at}".lower()
+    build.__doc__ = (function.__doc__ or "").replace("{at}", str(at))
+    return build
 
 
 def _question_of(module: str) -> str | None:

@@ -17,13 +17,13 @@ off, except in strategies named ``default``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from loaders._contract import Quality, psnr
 from loaders._errors import WrongOutputError
-from loaders._registry import Batch, Case, Job, Question, Variant, variant
+from loaders._registry import Batch, Case, Facts, Job, Question, Variant, variant
 
 if TYPE_CHECKING:
     import numpy as np
@@ -225,7 +225,7 @@ def _native(job: Job[Work]) -> Callable[[Any], Any]:
 def _map(
     job: Job[Work],
     function: Callable[[Any], Any],
-    calls: int | None,
+    calls: int | str | None,
     *,
     prefetch: int | None = None,
     deterministic: bool | None = None,
@@ -235,106 +235,33 @@ def _map(
     import tensorflow as tf
 
     numbers = tf.data.Dataset.range(job.inputs.count)
-    mapped = numbers.map(function, num_parallel_calls=calls, deterministic=deterministic)
+    asked = tf.data.AUTOTUNE if calls == "AUTOTUNE" else calls
+    mapped = numbers.map(function, num_parallel_calls=asked, deterministic=deterministic)
     if prefetch:
         mapped = mapped.prefetch(prefetch)
     return mapped.with_options(_options(default=default, threads=threads))
 
 
-@variant(baseline=True, series="py_function", at="1", quick=True)
-def py_function_1(job: Job[Work]) -> Iterable[Batch]:
-    """``py_function``, ``num_parallel_calls=1``."""
-    return _map(job, _py_function(job), 1)
+CALLS: Mapping[int | str, Facts] = {1: {}, 2: {}, 4: {}, 8: {}, "AUTOTUNE": {}}
+"""What ``num_parallel_calls`` is swept over."""
 
 
-@variant(series="py_function", at="2")
-def py_function_2(job: Job[Work]) -> Iterable[Batch]:
-    """``py_function``, ``num_parallel_calls=2``."""
-    return _map(job, _py_function(job), 2)
+@variant(sweep={**CALLS, 1: {"baseline": True, "quick": True}}, series="py_function")
+def py_function(job: Job[Work], calls: int | str) -> Iterable[Batch]:
+    """``py_function``, ``num_parallel_calls={at}``."""
+    return _map(job, _py_function(job), calls)
 
 
-@variant(series="py_function", at="4")
-def py_function_4(job: Job[Work]) -> Iterable[Batch]:
-    """``py_function``, ``num_parallel_calls=4``."""
-    return _map(job, _py_function(job), 4)
+@variant(sweep=CALLS, only={"work": ("decode", "array")}, series="numpy_function")
+def numpy_function(job: Job[Work], calls: int | str) -> Iterable[Batch]:
+    """``numpy_function``, ``num_parallel_calls={at}``."""
+    return _map(job, _numpy_function(job), calls)
 
 
-@variant(series="py_function", at="8")
-def py_function_8(job: Job[Work]) -> Iterable[Batch]:
-    """``py_function``, ``num_parallel_calls=8``."""
-    return _map(job, _py_function(job), 8)
-
-
-@variant(series="py_function", at="AUTOTUNE")
-def py_function_autotune(job: Job[Work]) -> Iterable[Batch]:
-    """``py_function``, ``num_parallel_calls=AUTOTUNE``."""
-    import tensorflow as tf
-
-    return _map(job, _py_function(job), tf.data.AUTOTUNE)
-
-
-@variant(only={"work": ("decode", "array")}, series="numpy_function", at="1")
-def numpy_function_1(job: Job[Work]) -> Iterable[Batch]:
-    """``numpy_function``, ``num_parallel_calls=1``."""
-    return _map(job, _numpy_function(job), 1)
-
-
-@variant(only={"work": ("decode", "array")}, series="numpy_function", at="2")
-def numpy_function_2(job: Job[Work]) -> Iterable[Batch]:
-    """``numpy_function``, ``num_parallel_calls=2``."""
-    return _map(job, _numpy_function(job), 2)
-
-
-@variant(only={"work": ("decode", "array")}, series="numpy_function", at="4")
-def numpy_function_4(job: Job[Work]) -> Iterable[Batch]:
-    """``numpy_function``, ``num_parallel_calls=4``."""
-    return _map(job, _numpy_function(job), 4)
-
-
-@variant(only={"work": ("decode", "array")}, series="numpy_function", at="8")
-def numpy_function_8(job: Job[Work]) -> Iterable[Batch]:
-    """``numpy_function``, ``num_parallel_calls=8``."""
-    return _map(job, _numpy_function(job), 8)
-
-
-@variant(only={"work": ("decode", "array")}, series="numpy_function", at="AUTOTUNE")
-def numpy_function_autotune(job: Job[Work]) -> Iterable[Batch]:
-    """``numpy_function``, ``num_parallel_calls=AUTOTUNE``."""
-    import tensorflow as tf
-
-    return _map(job, _numpy_function(job), tf.data.AUTOTUNE)
-
-
-@variant(tier="same purpose", only=DECODE, series="native", at="1")
-def native_1(job: Job[Work]) -> Iterable[Batch]:
-    """TensorFlow's operations, ``num_parallel_calls=1``."""
-    return _map(job, _native(job), 1)
-
-
-@variant(tier="same purpose", only=DECODE, series="native", at="2")
-def native_2(job: Job[Work]) -> Iterable[Batch]:
-    """TensorFlow's operations, ``num_parallel_calls=2``."""
-    return _map(job, _native(job), 2)
-
-
-@variant(tier="same purpose", only=DECODE, series="native", at="4", quick=True)
-def native_4(job: Job[Work]) -> Iterable[Batch]:
-    """TensorFlow's operations, ``num_parallel_calls=4``."""
-    return _map(job, _native(job), 4)
-
-
-@variant(tier="same purpose", only=DECODE, series="native", at="8")
-def native_8(job: Job[Work]) -> Iterable[Batch]:
-    """TensorFlow's operations, ``num_parallel_calls=8``."""
-    return _map(job, _native(job), 8)
-
-
-@variant(tier="same purpose", only=DECODE, series="native", at="AUTOTUNE")
-def native_autotune(job: Job[Work]) -> Iterable[Batch]:
-    """TensorFlow's operations, ``num_parallel_calls=AUTOTUNE``."""
-    import tensorflow as tf
-
-    return _map(job, _native(job), tf.data.AUTOTUNE)
+@variant(sweep={**CALLS, 4: {"quick": True}}, tier="same purpose", only=DECODE, series="native")
+def native(job: Job[Work], calls: int | str) -> Iterable[Batch]:
+    """TensorFlow's operations, ``num_parallel_calls={at}``."""
+    return _map(job, _native(job), calls)
 
 
 @variant(only=DECODE)

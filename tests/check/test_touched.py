@@ -32,6 +32,11 @@ def clever(job):
     return LIMIT
 
 
+@variant(sweep={1: {}, "AUTOTUNE": {}})
+def swept(job, at):
+    return at
+
+
 def _read(job):
     return job
 '''
@@ -49,7 +54,8 @@ SOURCES = {
     "loaders/questions/other.py": QUESTION,
     DEPENDENCIES: "['numpy']",
 }
-STRATEGIES = {"question": {"plain", "clever"}, "other": {"plain", "clever"}}
+EVERY = {"plain", "clever", "swept_1", "swept_autotune"}
+STRATEGIES = dict.fromkeys(("question", "other"), EVERY)
 
 
 def _changed(path: str, old: str, new: str) -> dict[str, set[str]]:
@@ -78,11 +84,12 @@ def test_what_runs_nothing_touches_nothing(old: str, new: str) -> None:
     ("old", "new", "names"),
     [
         ("return LIMIT", "return LIMIT + 1", {"clever"}),
+        ("return at", "return [at]", {"swept_1", "swept_autotune"}),
         ("LIMIT = 5", "LIMIT = 6", {"clever"}),
         ("    return job\n", "    return [job]\n", {"plain"}),
-        ("SIDE = 3", "SIDE = 4", {"plain", "clever"}),
-        ("return SIDE", "return 2 * SIDE", {"plain", "clever"}),
-        ("from loaders import Job", "import os\nfrom loaders import Job", {"plain", "clever"}),
+        ("SIDE = 3", "SIDE = 4", EVERY),
+        ("return SIDE", "return 2 * SIDE", EVERY),
+        ("from loaders import Job", "import os\nfrom loaders import Job", EVERY),
         ("@variant\ndef clever", "@variant(variables={'A': '1'})\ndef clever", {"clever"}),
     ],
 )
