@@ -92,7 +92,7 @@ def test_what_was_not_compared_is_skipped(strategy: str, images: str) -> None:
 @pytest.mark.usefixtures("corpus")
 def test_the_second_instrument_drains_each_strategy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOADERS_SIZE", "tiny")
-    drain = benchmarks.selection.Drain()
+    drain: Any = benchmarks.selection.Drain()
     drain.setup("permutation_index")
     drain.time_epoch("permutation_index")
     with pytest.raises(NotImplementedError, match="does not have the strategy"):
