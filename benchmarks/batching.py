@@ -1,7 +1,26 @@
-"""asv's view of the question ``loaders.questions.batching``."""
+"""asv's view of the question ``loaders.batching``."""
 
 from __future__ import annotations
 
 from benchmarks import _base
+from loaders._trial import Record
 
-Comparison, Drain = _base.of("batching", version="2")
+QUESTION = "batching"
+
+
+class Comparison(_base.Comparison):
+    """Samples of the comparison run: independent processes, rounds in shuffled order."""
+
+    version = "2"
+
+    params, param_names = _base.parameters(QUESTION)
+
+    def setup_cache(self) -> list[Record]:
+        return _base.compare(QUESTION)
+
+
+class Drain(_base.Drain):
+    """One epoch in asv's own process."""
+
+    question = QUESTION
+    params = _base.parameters(QUESTION)[0][:1]

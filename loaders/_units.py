@@ -1,6 +1,6 @@
-"""The range of valid figures and names. Other values are reported when a record is read; see ``loaders._trial.log``.
+"""What a figure or a name can be. Whoever reads a record is told of anything else; see ``loaders._trial.log``.
 
-msgspec checks a value against these when it reads JSON, not when a program creates one. NaN and infinity are not JSON.
+msgspec holds a value against these when it reads JSON, not when a program makes one. NaN and infinity are no JSON.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ Seconds = Annotated[float, Meta(ge=0, le=10**9)]
 """At most 30 years."""
 
 Quantity = Annotated[float, Meta(ge=0, le=10**15)]
-"""Samples per second, the load, a mean length."""
+"""Samples a second, the load, a mean length."""
 
 Bytes = Annotated[int, Meta(ge=-(2**60), le=2**60)]
 """Above or below a baseline; at most 1 EiB, which no machine has."""
 
 Size = Annotated[int, Meta(ge=0, le=2**60)]
-"""Bytes, never negative."""
+"""Bytes, none below zero."""
 
 Amount = Annotated[float, Meta(ge=-(2**60), le=2**60)]
-"""Computed numbers of bytes."""
+"""Bytes that were computed."""
 
 Count = Annotated[int, Meta(ge=0, le=10**12)]
 
@@ -32,4 +32,4 @@ Level = Annotated[float, Meta(ge=-1000, le=1000)]
 """In dB or grey levels."""
 
 Name = Annotated[str, Meta(max_length=500)]
-"""Text of a heading or a cell. A file name has at most 255 bytes."""
+"""What stands in a heading or a cell. A file's name has at most 255 bytes."""

@@ -1,4 +1,4 @@
-"""Which strategy a reader should take: ``candidates`` reads the records, ``choose`` decides, ``command`` answers.
+"""Which strategy a reader should take: ``candidates`` reads the records, ``choose`` decides, ``command`` says it.
 
-``replay`` checks the decisions against a second reading of the same records.
+``replay`` holds the decisions against a second reading of the same records.
 """

@@ -1,6 +1,7 @@
-"""Check every recommendation against an independent second reading of the raw trials. For tests and evidence.
+"""Hold every recommendation against a second reading of the raw trials, written on its own. For tests and evidence.
 
-It shares the law of memory and the question's declarations with ``choose``, but no arithmetic on times: totals are
+It shares with ``choose`` the law of memory and the question's declarations, and no arithmetic on times: totals are
+computed anew, and "slower beyond doubt" is Student's t over the paired rounds of these two strategies alone.
 """
 
 from __future__ import annotations
@@ -25,23 +26,23 @@ SAMPLES = (500, 10_000, 100_000, 1_000_000)
 EPOCHS = 20
 
 SLOWER = 1.1
-"""The factor by which a simpler strategy may be slower."""
+"""A factor: what a simpler strategy may cost."""
 
 
 BROKEN = ("forbidden", "beyond the budget", "of unknown law", "slower", "null though something is allowed")
-"""What must not happen. ``slower``: another allowed strategy is faster by more than 10 %, beyond doubt."""
+"""What may not happen: ``slower`` is that another one that is allowed is faster by more than 10 % beyond doubt."""
 
 
 def grid() -> Iterator[list[Settings]]:
-    """Yield lists of settings that differ only in memory: 288 settings in all."""
+    """Yield settings that differ in memory alone: 288 in all."""
     for step, batch, samples in itertools.product(STEPS, BATCHES, SAMPLES):
         yield [Settings(memory, step, batch, samples, EPOCHS) for memory in MEMORY]
 
 
 def replay(records: Sequence[Record], own: str = "") -> dict[str, int]:
-    """Count the recommendations made and the rules they broke; every count of a broken rule should be zero.
+    """Return how often recommendations were made and broke a rule; all counts of broken rules should be zero.
 
-    Covers every question from which a loader can be chosen, and every case of it that ``records`` hold.
+    Of every question from which a loader can be chosen, and every case of it that ``records`` hold.
     """
     counts: Counter[str] = Counter(dict.fromkeys(("cases", "settings", "recommended", "null", *BROKEN), 0))
     for name in candidates.questions():
@@ -112,10 +113,10 @@ def _is_sound(trials: Sequence[Record]) -> bool:
 
 
 def _bound(trials: Sequence[Record], capacity: int, settings: Settings) -> float | None:
-    """Return the upper bound of memory, in bytes; ``None`` if it is unknown.
+    """Return the upper bound of memory, in bytes; ``None`` where it is unknown.
 
-    Memory needed without any data holds batches, and so does all of it if memory does not depend on the data: doubling
-    the batch doubles that part.
+    What is there without any data is held in batches, and so is all of it where memory does not follow the data: twice
+    the batch needs twice of that.
     """
     samples = settings.samples
     points: dict[int, dict[int, float]] = {}
@@ -141,7 +142,7 @@ def _bound(trials: Sequence[Record], capacity: int, settings: Settings) -> float
 
 
 def _total(trials: Sequence[Record], settings: Settings) -> dict[int, float]:
-    """Return the seconds of all epochs by round, from the trials with the most data."""
+    """Return the seconds of all epochs of each round, from the trials with most data."""
     sizes = sorted({each.metrics.samples or 0 for each in trials})
     found = {}
     for each in trials:
