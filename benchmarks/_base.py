@@ -1,11 +1,11 @@
-"""What every question's benchmarks have in common; each asv attribute is explained here, once.
+"""What every question's benchmarks have in common; each asv attribute is explained once, here.
 
-asv discovers public, concrete classes, so these two are abstract. asv keys a ``setup_cache`` by file and line and
-shares an inherited one among all subclasses, hence each question defines its own.
+asv discovers classes with public names; ``of`` makes two for each question. asv identifies a setup cache by module and
+line, and runs it once for all benchmarks that share it, so each question's cache is assigned to its own module.
 
 * ``version`` is set by hand and changes only when *what is measured* changes, with a line in the change log.
-  Otherwise asv would drop the history of a benchmark whenever its code is touched.
-* Every sample of a comparison is a trial in a process of its own, so asv may treat them as independent.
+  Otherwise asv would drop a benchmark's history whenever its code is touched.
+* Every sample of a comparison is a trial in its own process, so asv may treat samples as independent.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ import os
 import subprocess
 import sys
 import tempfile
-from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, cast
 
 from loaders import _compare, _registry
 from loaders._corpus import SIZES, Corpus, open_corpus
@@ -28,19 +27,26 @@ from loaders._trial import Record
 from loaders._trial.child import import_ahead
 
 Samples = dict[str, Any]
-Track = TypeVar("Track", bound=Callable[..., Any])
-
 
 ROOT = Path(__file__).parents[1]
+
+UNITS = {"time": "seconds", "memory": "bytes", "bytes": "bytes"}
+"""Units by the last word of a metric. asv reads "larger" as "worse", so it gets only seconds and bytes."""
+
+METRICS = (
+    *("epoch_time", "steady_time", "start_time", "first_batch_time", "sample_time", "cpu_time"),
+    *("peak_memory", "needed_memory", "retained_memory"),
+)
+"""The metrics whose history asv keeps for every question (``loaders._trial.record.Metrics``)."""
 
 
 @functools.cache
 def _listed() -> dict[str, Any]:
-    """Return what the working tree's ``python -m loaders list --json`` says.
+    """Return the output of the working tree's ``python -m loaders list --json``.
 
-    asv runs these benchmarks with the ``loaders`` of the commit under test, and names a case by its place among the
-    parameters. So the parameters come from where the benchmarks come from, the working tree: were they the commit's,
-    a strategy more or less would file every later one under a wrong name.
+    asv runs these benchmarks with the ``loaders`` of the commit under test, and identifies a case by its position among
+    the parameters. So the parameters come from the working tree, as the benchmarks do: with the commit's own, one
+    strategy more or less would file every later one under a wrong name.
     """
     command = [sys.executable, "-m", "loaders", "list", "--json"]
     variables = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -56,7 +62,7 @@ def parameters(question: str) -> tuple[list[list[str]], list[str]]:
 
 
 def corpus() -> Corpus:
-    """Open the corpus that ``LOADERS_SIZE`` and ``LOADERS_DATA`` name, by default the small one of photographs."""
+    """Open the corpus named by ``LOADERS_SIZE`` and ``LOADERS_DATA``, by default the small one of photographs."""
     size = os.environ.get("LOADERS_SIZE", "small")
     if size not in SIZES:
         raise InputError(f"LOADERS_SIZE={size}: one of {', '.join(SIZES)} is expected")
@@ -64,7 +70,7 @@ def corpus() -> Corpus:
 
 
 def compare(question: str) -> list[Record]:
-    """Run the comparison of a question; the trial log keeps every trial at once."""
+    """Run the comparison of a question; each trial goes into the trial log at once."""
     given = os.environ.get("LOADERS_ROUNDS", "")
     if given and not (given.isdecimal() and int(given)):
         raise InputError(f"LOADERS_ROUNDS={given}: a number of rounds is expected")
@@ -79,32 +85,18 @@ def _print(record: Record) -> None:
     print(f"round {record.round}: {record.strategy} {record.status} {record.message}", flush=True)  # noqa: T201
 
 
-def unit(name: str) -> Callable[[Track], Track]:
-    """Tell asv the unit of a ``track_`` method."""
-
-    def tell(track: Track) -> Track:
-        cast("Any", track).unit = name
-        return track
-
-    return tell
-
-
-class Comparison(ABC):
+class _Comparison:
     """Hands asv the samples of a comparison run, metric by metric.
 
-    A benchmark returns ``{"samples": ..., "number": 1}``, of which asv makes a median with its interval. A case that
-    was not part of the comparison is skipped; a strategy that went wrong has no samples and shows as failed: its
+    A benchmark returns ``{"samples": ..., "number": 1}``, from which asv computes a median with its interval. A case
+    that was not part of the comparison is skipped; a strategy that went wrong has no samples and shows as failed. The
     reason is in the trial log and on the comparison page.
     """
 
     version = "1"
-    timeout = 3600  # seconds without output (not in all): longer than one trial's own deadline
+    timeout = 3600  # seconds without output (not in total): longer than one trial's own deadline
     params: ClassVar[list[list[str]]]
     param_names: ClassVar[list[str]]
-
-    @abstractmethod
-    def setup_cache(self) -> list[Record]:
-        """Run the comparison once; asv hands the result to each method as its first argument."""
 
     def setup(self, records: list[Record], strategy: str, *values: str) -> None:
         case = dict(zip(self.param_names[1:], values, strict=True))
@@ -120,45 +112,9 @@ class Comparison(ABC):
         present = [float(value) for value in values if value is not None]
         return {"samples": present, "number": 1} if present else float("nan")  # NaN is "not applicable"
 
-    @unit("seconds")
-    def track_epoch_time(self, _records: list[Record], *_: str) -> Samples | float | None:
-        return self.samples("epoch_time")
 
-    @unit("seconds")
-    def track_steady_time(self, _records: list[Record], *_: str) -> Samples | float | None:
-        return self.samples("steady_time")
-
-    @unit("seconds")
-    def track_start_time(self, _records: list[Record], *_: str) -> Samples | float | None:
-        return self.samples("start_time")
-
-    @unit("seconds")
-    def track_first_batch_time(self, _records: list[Record], *_: str) -> Samples | float | None:
-        return self.samples("first_batch_time")
-
-    @unit("seconds")
-    def track_sample_time(self, _records: list[Record], *_: str) -> Samples | float | None:
-        return self.samples("sample_time")
-
-    @unit("seconds")
-    def track_cpu_time(self, _records: list[Record], *_: str) -> Samples | float | None:
-        return self.samples("cpu_time")
-
-    @unit("bytes")
-    def track_peak_memory(self, _records: list[Record], *_: str) -> Samples | float | None:
-        return self.samples("peak_memory")
-
-    @unit("bytes")
-    def track_needed_memory(self, _records: list[Record], *_: str) -> Samples | float | None:
-        return self.samples("needed_memory")
-
-    @unit("bytes")
-    def track_retained_memory(self, _records: list[Record], *_: str) -> Samples | float | None:
-        return self.samples("retained_memory")
-
-
-class Drain(ABC):
-    """asv's own idiom over the same registry: a second instrument, and what ``asv profile`` takes.
+class _Drain:
+    """Plain asv benchmarks over the same registry: a second instrument, and the target of ``asv profile``.
 
     It times a whole epoch in asv's process, imports done, and reads asv's own peak memory, which includes imports
     and inputs. Only the default case is drained.
@@ -166,17 +122,13 @@ class Drain(ABC):
 
     version = "1"
     timeout = 600  # seconds without output
-    number = 1  # a second epoch in the same process would find memory that the first has left
-    repeat = 1  # per process, likewise
+    number = 1  # a second epoch in the same process would find memory left by the first
+    repeat = 1  # per process, for the same reason
     rounds = 3  # processes
     warmup_time = 0  # seconds; the first use is what is measured
     param_names: ClassVar[list[str]] = ["strategy"]
     params: ClassVar[list[list[str]]]
-
-    @property
-    @abstractmethod
-    def question(self) -> str:
-        """The question's name."""
+    question: ClassVar[str]
 
     def setup(self, strategy: str) -> None:
         asked = _registry.find_question(self.question)
@@ -199,10 +151,58 @@ class Drain(ABC):
         if hasattr(self, "directory"):
             self.directory.cleanup()
 
-    def time_epoch(self, _strategy: str) -> None:
+    def drain(self) -> None:
         for _ in self.build(self.job):
             pass
 
-    def peakmem_epoch(self, _strategy: str) -> None:
-        for _ in self.build(self.job):
-            pass
+
+def of(
+    question: str, version: str = "1", drain_version: str = "1", further: Iterable[str] = ()
+) -> tuple[type[_Comparison], type[_Drain]]:
+    """Return the benchmarks of one question: ``Comparison`` with its samples, and ``Drain``.
+
+    Parameters
+    ----------
+    version, drain_version
+        The ``version`` of each class.
+    further
+        Metrics that asv keeps in addition to ``METRICS``.
+    """
+    params, param_names = parameters(question)
+
+    class Comparison(_Comparison):
+        """Samples of the comparison run: independent processes, rounds in shuffled order."""
+
+        def setup_cache(self) -> list[Record]:
+            return compare(question)
+
+    class Drain(_Drain):
+        """One epoch in asv's own process."""
+
+        def time_epoch(self, _strategy: str) -> None:
+            self.drain()
+
+        def peakmem_epoch(self, _strategy: str) -> None:
+            self.drain()
+
+    def track(metric: str) -> Callable[..., Samples | float | None]:
+        def samples(self: _Comparison, _records: list[Record], *_: str) -> Samples | float | None:
+            return self.samples(metric)
+
+        cast("Any", samples).unit = UNITS[metric.rpartition("_")[2]]
+        return samples
+
+    for metric in (*METRICS, *further):
+        setattr(Comparison, f"track_{metric}", _named(track(metric), f"{question}: {metric.replace('_', ' ')}"))
+    _named(Drain.time_epoch, f"{question}: epoch in asv's own process")
+    _named(Drain.peakmem_epoch, f"{question}: peak of asv's own process")
+    Comparison.setup_cache.__module__ = f"benchmarks.{question}"
+    Comparison.version, Comparison.params, Comparison.param_names = version, params, param_names
+    Drain.version, Drain.params, Drain.question = drain_version, params[:1], question
+    return Comparison, Drain
+
+
+def _named(method: Callable[..., Any], words: str) -> Callable[..., Any]:
+    """Set the name that asv's pages show for a method."""
+    cast("Any", method).pretty_name = words
+    return method

@@ -1,28 +1,7 @@
-"""asv's view of the question ``loaders.read_order``."""
+"""asv's view of the question ``loaders.questions.read_order``."""
 
 from __future__ import annotations
 
 from benchmarks import _base
-from loaders._trial import Record
 
-QUESTION = "read_order"
-
-
-class Comparison(_base.Comparison):
-    """Samples of the comparison run: independent processes, rounds in shuffled order."""
-
-    version = "3"
-
-    params, param_names = _base.parameters(QUESTION)
-
-    def setup_cache(self) -> list[Record]:
-        return _base.compare(QUESTION)
-
-
-class Drain(_base.Drain):
-    """One epoch in asv's own process."""
-
-    version = "3"
-
-    question = QUESTION
-    params = _base.parameters(QUESTION)[0][:1]
+Comparison, Drain = _base.of("read_order", version="3", drain_version="3")

@@ -1,38 +1,7 @@
-"""asv's view of the question ``loaders.record_format``."""
+"""asv's view of the question ``loaders.questions.record_format``."""
 
 from __future__ import annotations
 
 from benchmarks import _base
-from loaders._trial import Record
 
-QUESTION = "record_format"
-
-
-class Comparison(_base.Comparison):
-    """Samples of the comparison run: independent processes, rounds in shuffled order."""
-
-    version = "2"
-
-    params, param_names = _base.parameters(QUESTION)
-
-    def setup_cache(self) -> list[Record]:
-        return _base.compare(QUESTION)
-
-    @_base.unit("seconds")
-    def track_convert_time(self, _records: list[Record], *_: str) -> _base.Samples | float | None:
-        return self.samples("convert_time")
-
-    @_base.unit("bytes")
-    def track_convert_memory(self, _records: list[Record], *_: str) -> _base.Samples | float | None:
-        return self.samples("convert_memory")
-
-    @_base.unit("bytes")
-    def track_disk_bytes(self, _records: list[Record], *_: str) -> _base.Samples | float | None:
-        return self.samples("disk_bytes")
-
-
-class Drain(_base.Drain):
-    """One epoch in asv's own process."""
-
-    question = QUESTION
-    params = _base.parameters(QUESTION)[0][:1]
+Comparison, Drain = _base.of("record_format", version="2", further=["convert_time", "convert_memory", "disk_bytes"])

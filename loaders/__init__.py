@@ -2,19 +2,46 @@
 
 The rooms
 ---------
-Every module here with a bare name is one *question*; its docstring explains it and its functions are the
+Each module of ``loaders.questions`` is one *question*. Its docstring explains the question, and its functions are the
 strategies that answer it. Anyone may add one: see ``CONTRIBUTING.md``.
 
-================  =====================================================================
-``selection``     drawing samples without replacement from an in-memory array
-``resize``        scaling one photograph
-``read_order``    walking the records of a sharded data set
-``calibration``   what the instruments read where the truth is known
-================  =====================================================================
+=================  =================================================================
+``batching``       loading everything into memory, or a batch at a time
+``caching``        where to put ``cache()``
+``calibration``    what the instruments read where the truth is known
+``python_map``     how ``map`` runs a Python body, and what piles up behind it
+``read_order``     walking the records of a sharded, labelled data set
+``record_format``  what to put into a TFRecord
+``resize``         scaling one photograph
+``selection``      drawing samples without replacement from an in-memory array
+=================  =================================================================
 
-A module with an underscore is machinery:
+A room with an underscore is machinery:
 
-================  ==============================================================
+================  ==================================================================
+``_registry``     how questions and strategies are declared and found
+``_contract``     what every strategy must deliver, and the check of its output
+``_corpus``       the photographs, and the records made from them, on disk
+``_trial``        the instrument: one strategy, run once, in a fresh process
+``_compare``      comparison runs: shuffled rounds of trials, resumable
+``_rows``         trial records to the rows of a comparison
+``_stats``        estimates and ratios with their intervals
+``_judge``        the one judge: samples to a ratio, its interval and a word
+``_law``          how a strategy's memory grows with the amount of data
+``_resolution``   what each instrument reads against known values
+``_claims``       the write-ups' claims, each with the rule that decides it
+``_check``        whether a change made a strategy slower or fatter
+``_advise``       which strategy a reader should take
+``_evidence``     how often the judge and the check are wrong
+``_report``       the comparison page, the README's figures, asv's plugin
+``_cli``          the command line, one module for each command
+``_terminal``     progress bars and tables in a terminal
+``_words``        figures in words, with units and uncertainty
+``_units``        the range of valid values for figures and names
+``_errors``       the exceptions that end a run with a message
+``_durable``      files that are written completely or not at all
+================  ==================================================================
+
 Importing this package imports neither TensorFlow nor OpenCV nor NumPy.
 """
 

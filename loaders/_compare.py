@@ -1,4 +1,4 @@
-"""Comparison runs: rounds of trials in an order shuffled afresh, each kept at once, continued after a break."""
+"""Comparison runs: rounds of trials, each round shuffled anew, each trial saved at once, resumable after a break."""
 
 from __future__ import annotations
 
@@ -21,35 +21,35 @@ from loaders._judge import fitted
 from loaders._trial import Record, Trial, log, machine, run_trial
 
 SEED = 1
-"""Of the first round; each later round adds one, so every round draws afresh and all strategies draw alike."""
+"""Seed of the first round; each later round adds one, so every round draws anew and all strategies draw alike."""
 
 GIVE_UP_AFTER = 2
-"""A strategy that was not ok so often is not run again in the same comparison: it has been seen to fail."""
+"""A strategy that has failed this many times is not run again in the same comparison."""
 
 LOOKS = (3, 6, 12, 24)
-"""After so many rounds it is asked who may still be the fastest, and the rounds until the next look are theirs. Looks
-are fixed beforehand: to look after every round would drop the truly best in the end. Three rounds are everybody's, as
-fewer tell nothing of how far trials differ, nor of how memory follows the data."""
+"""After these numbers of rounds, the strategies that may still be the fastest are chosen, and only they run until the
+next look. Looks are fixed beforehand: looking after every round would eventually drop the true best. All strategies get
+three rounds, as fewer say nothing about how far trials differ, nor about how memory grows with the data."""
 
 CONTINUE_WITHIN = timedelta(hours=24)
-"""An interrupted run that is older is begun anew: too much of the machine may have changed."""
+"""An older interrupted run is started again: too much of the machine may have changed."""
 
 MEMORY_SHARE = 0.8
-"""Of the memory that is available: the limit of a trial unless told otherwise, so that no trial takes the machine."""
+"""Default memory limit of a trial, as a share of the available memory, so that no trial takes down the machine."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a comparison runs. Two plans with equal ``key`` may share trials.
+    """What a comparison runs. Two plans with the same ``key`` may share trials.
 
     Attributes
     ----------
     rounds
         How often every strategy is run in every case.
     memory_limit
-        In bytes, of each trial's process tree; by default a share of what is available when the trial begins.
+        Bytes for each trial's process tree; by default a share of the memory available when the trial begins.
     deadline
-        In seconds, of each trial.
+        Seconds for each trial.
     epochs
         How often a trial drains its strategy.
     """
@@ -66,7 +66,7 @@ class Plan:
 
     @property
     def key(self) -> str:
-        """Digest of everything that a trial's figures depend on, the code of this package included."""
+        """Digest of everything that a trial's figures depend on, including the code of this package."""
         decides = [self.question, *self.strategies, repr(self.cases), str(self.rounds), self.corpus.manifest.key]
         decides += [self.corpus.manifest.size, str(self.deadline), str(self.memory_limit), str(self.epochs)]
         decides += [platform.python_version(), repr(machine.packages()), repr(machine.variables())]
@@ -77,7 +77,7 @@ class Plan:
         return state.hexdigest()
 
     def trials(self) -> Iterator[tuple[int, Trial]]:
-        """Yield every trial with its round, each round in an order of its own."""
+        """Yield every trial with its round; each round has its own order."""
         for index in range(self.rounds):
             of_round = [(strategy, case) for case in self.cases for strategy in self.strategies_in(case)]
             random.Random(f"{self.question} {index}").shuffle(of_round)  # noqa: S311
@@ -85,17 +85,17 @@ class Plan:
                 yield index, self.trial(strategy, case, SEED + index)
 
     def strategies_in(self, case: dict[str, str]) -> list[str]:
-        """Return the strategies that have something to answer in a case."""
+        """Return the strategies that run in a case."""
         known = _registry.variants(self.question)
         return [each for each in self.strategies if known[each].runs_in(case)]
 
     @property
     def trials_a_round(self) -> int:
-        """How many trials one round has."""
+        """Number of trials in one round."""
         return sum(len(self.strategies_in(case)) for case in self.cases)
 
     def trial(self, strategy: str, case: dict[str, str], seed: int) -> Trial:
-        """Return the trial of one strategy, with what its declaration asks of the process."""
+        """Return the trial of one strategy, with the process settings that its declaration asks for."""
         variant = _registry.find_variant(self.question, strategy)
         variables, skip = dict(variant.variables), ""
         if variant.preload:
@@ -132,18 +132,19 @@ def plan(
     quick: bool = False,
     only: dict[str, str] | None = None,
 ) -> Plan:
-    """Return the plan of a question's comparison; what is not given follows from the corpus's size.
+    """Return the plan of a question's comparison; the corpus's size sets what is not given.
 
-    With ``only``, the cases that have these values of axes are run. A quick one runs those strategies only that carry
-    the question's finding, and those of ``outside`` files.
+    With ``only``, only the cases with these values of axes are run. With ``quick``, only the strategies that carry the
+    question's finding are run, and those from ``outside`` files.
 
     Raises
     ------
     InputError
-        Where no strategy runs in any of the cases.
+        If no strategy runs in any of the cases.
     """
     size = SIZES[corpus.manifest.size]
     asked = _registry.find_question(question)
+    quick_ones = _registry.quick(question)
     every = bool(only) or (size.all_cases if all_cases is None else all_cases)
     wanted = (only or {}).items()
     planned = Plan(
@@ -151,7 +152,7 @@ def plan(
         strategies=tuple(
             name
             for name, each in _registry.variants(question).items()
-            if not (quick and asked.quick) or name in asked.quick or each.is_outside
+            if not quick or name in quick_ones or each.is_outside
         ),
         cases=tuple(case for case in (asked.cases if every else asked.default_cases) if wanted <= case.items()),
         rounds=rounds or size.rounds,
@@ -171,12 +172,12 @@ def plan(
 
 
 def _spelled(case: Mapping[str, str]) -> str:
-    """Write a case, or a part of one, as the command line takes it."""
+    """Write a case, or part of one, in the command line's syntax."""
     return " ".join(f"{axis}={value}" for axis, value in case.items())
 
 
 def default_memory_limit() -> int:
-    """Return what a trial may hold, in bytes, unless told otherwise."""
+    """Return a trial's default memory limit in bytes."""
     return int(psutil.virtual_memory().available * MEMORY_SHARE)
 
 
@@ -187,15 +188,15 @@ def run(
     begin: Callable[[Trial], None] = lambda _: None,
     say: Callable[[str], None] = lambda _: None,
 ) -> list[Record]:
-    """Run a comparison and return its records, those of an interrupted run of the same plan included.
+    """Run a comparison and return its records, including those of an interrupted run of the same plan.
 
-    Every record is in the trial log before ``done`` is told of it, so whatever ends this function loses
+    Every record is in the trial log before ``done`` is called with it, so however this function ends, it loses
     at most the trial that was under way.
 
     Raises
     ------
     InputError
-        While another comparison is under way, or where the log cannot be written.
+        If another comparison is under way, or if the log cannot be written.
     """
     with log.exclusive(machine.machine_name()):
         log.refuse_other_processor(log.log_path(machine.machine_name()), machine.processor())
@@ -225,7 +226,7 @@ def _run(
 
 
 class _Due:
-    """Whether a trial still has to be run: it was not, its strategy has not failed too often and may be the best."""
+    """Whether a trial must still be run: it is not done, its strategy has not failed too often and may be the best."""
 
     def __init__(self) -> None:
         self._contenders: dict[str, set[str]] = {}
@@ -247,15 +248,15 @@ class _Due:
 
 
 def contenders(records: Sequence[Record]) -> set[str]:
-    """Return the strategies of one case that may still be the fastest, once or over many epochs, with their baseline.
+    """Return the strategies of one case that may still be the fastest, once or over many epochs, and the baseline.
 
-    So are those whose output one of them reproduces: what is left of their difference is asked too.
+    A strategy whose output one of them reproduces is included: the difference that remains between them is asked too.
     """
     if not records:
         return set()
     rows = _rows.comparison(records).rows
     found = {row.strategy for row in rows if row.in_best or row.in_best_total or row.is_baseline}
-    # What keeps or converts all data is out of the question where it does not fit: the others have a race of their own.
+    # Strategies that keep or convert all data are no option if it does not fit, so the others are also judged apart.
     if among := [row.strategy for row in _rows.plain(rows)]:
         found.update(fitted({row.strategy: row.times for row in rows if row.times}).best(among).names)
     return found | {row.matches for row in rows if row.matches and row.strategy in found}

@@ -1,7 +1,7 @@
-"""What every strategy must deliver, and the check of it.
+"""What every strategy must deliver, and the check of its output.
 
 A strategy is timed only once it provably returns the right data. The trial runs a question's ``check`` over
-everything that a strategy delivers, outside the measured time, before it reports a figure.
+everything that a strategy delivers, outside the measured time, before it reports any figure.
 """
 
 from __future__ import annotations
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+TIERS = ("identical", "same purpose", "as typed")
+"""How a strategy's output relates to that of its question's other strategies."""
+
+
 class OrderQuality(msgspec.Struct, frozen=True):
     """How well mixed the delivered order is; see ``order_quality`` for each figure."""
 
@@ -30,11 +34,11 @@ class OrderQuality(msgspec.Struct, frozen=True):
 
 
 class Quality(msgspec.Struct, frozen=True):
-    """What a check found out beside right or wrong.
+    """What a check found besides right or wrong.
 
-    ``psnr`` is in dB against the question's reference, the worst sample's; ``max_difference`` is in grey
-    levels (0 to 255), the worst pixel's. ``walk`` is the place on disk of each delivered sample, where the question
-    draws it; ``lost`` is how many samples a strategy left out that may.
+    ``psnr`` is in dB against the question's reference, for the worst sample; ``max_difference`` is in grey
+    levels (0 to 255), for the worst pixel. ``walk`` is the place on disk of each delivered sample, if the question
+    draws it; ``lost`` is the number of samples that a strategy left out, if it is allowed to.
     """
 
     psnr: float | None = None
@@ -45,7 +49,7 @@ class Quality(msgspec.Struct, frozen=True):
 
 
 def samples(batch: Any) -> Iterator[tuple[Any, ...]]:
-    """Split a batch into samples: tuples of one value for each feature, as NumPy arrays or bytes."""
+    """Split a batch into samples: tuples with one value for each feature, as NumPy arrays or bytes."""
     features = batch if isinstance(batch, tuple) else (batch,)
     columns = [feature.numpy() if hasattr(feature, "numpy") else feature for feature in features]
     lengths = {len(column) for column in columns}
@@ -74,15 +78,15 @@ def digest(sample: Sequence[Any]) -> bytes:
 def check_drawn_from(
     universe: Iterable[Sequence[Any]], count: int, batches: Iterable[Any], *, may_lose: bool = False
 ) -> list[int]:
-    """Check that ``count`` different samples of ``universe`` were delivered, bit for bit.
+    """Check that ``count`` different samples of ``universe`` were delivered bit for bit.
 
-    With ``count == len(universe)`` that is: every sample, exactly once. A sample that stands in the universe
-    twice may be delivered twice. Of the universe only digests are held, so it may be a generator of large samples.
+    With ``count == len(universe)`` this means every sample, exactly once. A sample that is in the universe
+    twice may be delivered twice. Only digests of the universe are held, so it may be a generator of large samples.
 
     Parameters
     ----------
     may_lose
-        Fewer than ``count`` are right too, for a strategy that leaves out what it cannot read.
+        Accept fewer than ``count``, for a strategy that leaves out samples that it cannot read.
 
     Returns
     -------
@@ -91,7 +95,7 @@ def check_drawn_from(
     Raises
     ------
     WrongOutputError
-        Naming the first sample that is foreign or delivered too often, or the wrong number.
+        The message names the first sample that is foreign or delivered too often, or the wrong count.
     """
     places: defaultdict[bytes, list[int]] = defaultdict(list)
     example: Sequence[Any] = ()
@@ -119,7 +123,7 @@ def check_drawn_from(
 
 
 def psnr(image: NDArray[Any], reference: NDArray[Any]) -> float:
-    """Return the peak signal-to-noise ratio of 8-bit images in dB, 99 for equal ones."""
+    """Return the peak signal-to-noise ratio of 8-bit images in dB, 99 for equal images."""
     import numpy as np
 
     error = float(np.mean((np.asarray(image, np.float64) - np.asarray(reference, np.float64)) ** 2))
@@ -132,9 +136,9 @@ def order_quality(order: Sequence[int], labels: Sequence[int], shards: Sequence[
     Parameters
     ----------
     order
-        For each delivered sample its place on disk.
+        Place on disk of each delivered sample.
     labels, shards
-        For each place on disk the sample's label and the number of its file.
+        For each place on disk, the sample's label and the number of its file.
 
     Returns
     -------
@@ -146,7 +150,7 @@ def order_quality(order: Sequence[int], labels: Sequence[int], shards: Sequence[
     same_shard_neighbours
         Share of neighbouring samples that come from the same file.
     tail_monotony
-        Of the last tenth of all steps, the share that goes on to the next record on disk: 1 where the last file is
+        Share of the last tenth of all steps that moves to the next record on disk: 1 if the last file is
         read alone, about 0 in a good shuffle.
     """
     import numpy as np

@@ -1,4 +1,4 @@
-"""Files that are whole or not there, whatever ends the process or the machine."""
+"""Write files completely or not at all, even if the process or the machine stops."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def write(path: Path, text: str) -> None:
-    """Write a file whole or not at all: what was there stays until all of it is on the disk."""
+    """Write a file completely or not at all: the old file stays until all of the new one is on disk."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
@@ -24,14 +24,14 @@ def write(path: Path, text: str) -> None:
 
 
 def sync_tree(root: Path) -> None:
-    """See everything below a directory on the disk."""
+    """Sync everything below a directory to disk."""
     for path in root.rglob("*"):
         sync(path)
     sync(root)
 
 
 def sync(path: Path) -> None:
-    """See a file on the disk; of a directory its entries, without which a file that was just made may be gone."""
+    """Sync a file to disk, or a directory's entries, without which a file that was just created may be lost."""
     if os.name == "posix":
         handle = os.open(path, os.O_RDONLY)
         try:
@@ -41,7 +41,7 @@ def sync(path: Path) -> None:
 
 
 def remove_abandoned(directory: Path, prefix: str) -> None:
-    """Remove what processes that were killed have left: directories whose names go on with a process's number."""
+    """Remove what killed processes left behind: directories named with the prefix and the id of an ended process."""
     import psutil
 
     for path in directory.glob(f"{prefix}*"):

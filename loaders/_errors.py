@@ -1,8 +1,8 @@
-"""The two ways in which a run ends with words instead of figures, and what such words may hold."""
+"""The two errors that end a run with a message instead of figures, and the characters allowed in messages."""
 
 
 class InputError(Exception):
-    """What the user gave cannot be used; the message names the thing and the remedy (exit code 2)."""
+    """The user's input cannot be used; the message names the fault and the remedy (exit code 2)."""
 
 
 class WrongOutputError(Exception):
@@ -10,9 +10,9 @@ class WrongOutputError(Exception):
 
 
 def printable(text: str) -> str:
-    """Return a text on one line, whatever a foreign name holds: what does not print stands as its escape.
+    """Return a text on one line, whatever a foreign name contains: characters that do not print are escaped.
 
-    That is line breaks, the escapes that a terminal obeys, marks that turn the direction of writing, and the surrogates
-    that stand for bytes of a file's name that are no UTF-8, which no file or page can hold.
+    These are line breaks, terminal escapes, marks that change the writing direction, and the surrogates that stand for
+    bytes of a file name that are not UTF-8, which no file or page can hold.
     """
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)

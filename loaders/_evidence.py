@@ -1,8 +1,8 @@
-"""Experiments that must be repeated to be believed: how often the judge and the check are wrong. Pure but for the log.
+"""Repeated experiments that show how often the judge and the check are wrong. Pure except for the log.
 
-Nothing is timed here. Comparisons with known truths are put together from the noise of real trials, and checks are run
-on strategies whose trials are made up, so every answer can be held against the truth. Each experiment is appended as
-one line to ``evidence.jsonl``, with the commit and the processor that it ran on.
+Nothing is timed here. Comparisons with known truths are assembled from the noise of real trials, and checks run on
+strategies whose trials are made up, so every answer can be compared with the truth. Each experiment is appended as one
+line to ``evidence.jsonl``, with the commit and the processor that it ran on.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ NAME = "evidence.jsonl"
 ROUNDS = (3, 6, 8)
 
 DRIFT = 0.05
-"""Of a round: the standard deviation of its effect on the logarithm. It cancels, as it must."""
+"""The standard deviation of a round's effect on the logarithm. It cancels, as it must."""
 
 LEAST_ROUNDS = 3
-"""Of a comparison whose noise is taken: fewer tell nothing of it."""
+"""Noise is taken only from comparisons with at least this many rounds: fewer say nothing about it."""
 
 
 class Count(msgspec.Struct, frozen=True):
-    """How often something happened, beside what is wanted.
+    """How often something happened, and how often it should.
 
-    ``share`` is the mean of ``repetitions`` comparisons, which do not depend on each other, and ``error`` its standard
-    error. ``target`` must be reached from the side that ``wanted`` says, less two standard errors.
+    ``share`` is the mean of ``repetitions`` independent comparisons, and ``error`` its standard error. ``wanted`` says
+    from which side ``target`` must be reached, allowing two standard errors.
     """
 
     what: str
@@ -53,13 +53,13 @@ class Count(msgspec.Struct, frozen=True):
 
     @property
     def is_reached(self) -> bool:
-        """Whether the target lies on the right side of the share, two standard errors allowed."""
+        """Whether the share is on the right side of the target, allowing two standard errors."""
         allowed = 2 * self.error
         return self.share >= self.target - allowed if self.wanted == "at least" else self.share <= self.target + allowed
 
 
 class Experiment(msgspec.Struct, frozen=True):
-    """One line of the log; ``source`` is what the noise was taken from."""
+    """One line of the log; ``source`` says where the noise was taken from."""
 
     name: str
     started: str
@@ -71,19 +71,19 @@ class Experiment(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Noise:
-    """What trials leave over: the spreads of the strategies of each comparison, and all standardised residuals."""
+    """The noise of real trials: the spreads of the strategies of each comparison, and all standardised residuals."""
 
     spreads: list[NDArray[np.float64]]
     residuals: NDArray[np.float64]
 
 
 def noise(records: Iterable[Record]) -> Noise:
-    """Return the noise of the comparisons that hold rounds enough; every strategy that was ok in all rounds counts.
+    """Return the noise of the comparisons with enough rounds, from every strategy that was ok in all rounds.
 
     Raises
     ------
     InputError
-        Without such a comparison.
+        If there is no such comparison.
     """
     import numpy as np
 
@@ -92,7 +92,7 @@ def noise(records: Iterable[Record]) -> Noise:
         logs = np.log([[values[index] for index in sorted(values)] for values in samples.values()])
         strategies, rounds = logs.shape
         left = logs - logs.mean(axis=1, keepdims=True) - logs.mean(axis=0) + logs.mean()
-        left /= math.sqrt((1 - 1 / strategies) * (1 - 1 / rounds))  # what fitting the effects has taken off
+        left /= math.sqrt((1 - 1 / strategies) * (1 - 1 / rounds))  # what fitting the effects removed
         spread = np.sqrt((left**2).mean(axis=1))
         if spread.min() > 0:
             spreads.append(spread)
@@ -104,7 +104,7 @@ def noise(records: Iterable[Record]) -> Noise:
 
 
 def _comparisons(records: Iterable[Record]) -> list[dict[str, dict[int, float]]]:
-    """Return the times of every comparison, by strategy and round: the steady ones where all have them."""
+    """Return the times of every comparison, by strategy and round: the steady times if all records have them."""
     groups: dict[tuple[Any, ...], list[Record]] = {}
     for record in records:
         if record.status == "ok" and record.run:
@@ -126,7 +126,7 @@ def _comparisons(records: Iterable[Record]) -> list[dict[str, dict[int, float]]]
 
 
 def decoded(path: Path) -> list[Record]:
-    """Return the records of a log, of whichever schema: the noise of an older instrument is noise too."""
+    """Return the records of a log, whatever their schema: the noise of an older instrument is noise too."""
     if not path.exists():
         raise InputError(f"there is no trial log {path}")
     return [msgspec.json.decode(line, type=Record) for line in path.read_bytes().splitlines() if line.strip()]
@@ -141,11 +141,11 @@ class _Simulated:
         self.noise, self.random = noise, np.random.default_rng(seed)
 
     def spreads(self) -> NDArray[np.float64]:
-        """Return the spreads of a comparison drawn at random, in random order."""
+        """Return the spreads of a randomly drawn comparison, in random order."""
         return self.random.permutation(self.noise.spreads[self.random.integers(len(self.noise.spreads))])
 
     def fitted(self, truths: NDArray[np.float64], spreads: NDArray[np.float64], rounds: int) -> _judge.Fitted:
-        """Return what the judge makes of so many rounds of strategies with these true logarithms."""
+        """Return the judge's fit of this many rounds of strategies with these true logarithms."""
         import numpy as np
 
         drift = self.random.normal(0, DRIFT, rounds)
@@ -155,7 +155,7 @@ class _Simulated:
 
 
 def simulation(noise: Noise, repetitions: int, seed: int = 1) -> list[Count]:
-    """Ask the judge of so many simulated comparisons of each kind how often it is right."""
+    """Count how often the judge is right about simulated comparisons of each kind."""
     counts = []
     for rounds in ROUNDS:
         made = _Simulated(noise, seed + rounds)
@@ -181,7 +181,7 @@ def _count(what: str, shares: Sequence[float], wanted: Any, target: float) -> Co
 
 
 def _covers(made: _Simulated, rounds: int) -> float:
-    """Return the share of the intervals of ratios to one strategy that hold the true ratio."""
+    """Return the share of intervals, for ratios to one strategy, that hold the true ratio."""
     spreads = made.spreads()
     truths = made.random.normal(0, 0.5, len(spreads))
     found = made.fitted(truths, spreads, rounds)
@@ -194,7 +194,7 @@ def _covers(made: _Simulated, rounds: int) -> float:
 
 
 def _holds_best(made: _Simulated, rounds: int, noisier: float = 1.0) -> float:
-    """Return whether the best stays in its set where the others are hardly slower: they never are further off."""
+    """Return whether the best stays in its set when all others are only slightly slower."""
     spreads = made.spreads()
     spreads[0] *= noisier
     truths = made.random.choice([0.0, 0.01, 0.05], 1) * (made.random.random(len(spreads)) + 1e-9)
@@ -223,7 +223,7 @@ def _verdict(made: _Simulated, rounds: int, ratio: float) -> str:
 
 
 def _leaves_best(made: _Simulated, rounds: int) -> float:
-    """Return whether one that is half slower than the best leaves the set, the others anywhere between."""
+    """Return whether a strategy 50 % slower than the best leaves the set, with the others anywhere in between."""
     spreads = made.spreads()
     truths = made.random.random(len(spreads)) * math.log(1.5)
     truths[0], truths[1] = 0, math.log(1.5)
@@ -231,14 +231,14 @@ def _leaves_best(made: _Simulated, rounds: int) -> float:
 
 
 STRATEGIES = 10
-"""Of a simulated check."""
+"""Strategies in a simulated check."""
 
 FAILING, FAILING_ONLY_NOW = 0.02, 0.2
-"""The shares of trials that fail on both sides where nothing has changed, and on the new side where something has."""
+"""The shares of trials that fail: on both sides if nothing has changed, and on the new side if something has."""
 
 
 def checks(noise: Noise, repetitions: int, seed: int = 1) -> list[Count]:
-    """Run so many simulated checks of each kind: how often is one wrong, and how often does it find what fails?"""
+    """Run simulated checks of each kind: how often is one wrong, and how often does it find the failing strategy?"""
     nothing = [_checked(noise, seed + index, FAILING, FAILING) for index in range(repetitions)]
     planted = [_checked(noise, seed + index, 0, FAILING_ONLY_NOW) for index in range(repetitions)]
     return [
@@ -258,7 +258,7 @@ def checks(noise: Noise, repetitions: int, seed: int = 1) -> list[Count]:
 
 
 def _checked(noise: Noise, seed: int, on_a: float, on_b: float) -> list[Outcome]:
-    """Check strategies of which both sides are the same: all fail alike, or the first on one side more often."""
+    """Check strategies whose two sides are the same: all fail alike, or the first fails more often on one side."""
     import numpy as np
 
     from loaders._check import run
@@ -300,7 +300,7 @@ def _checked(noise: Noise, seed: int, on_a: float, on_b: float) -> list[Outcome]
 
 
 def replayed(records: Sequence[Record]) -> list[Count]:
-    """Hold every recommendation that the records lead to against a second reading of the raw trials."""
+    """Compare every recommendation that follows from the records with a second reading of the raw trials."""
     from loaders._advise.replay import BROKEN, replay
 
     counts = replay(records)
@@ -311,17 +311,17 @@ def replayed(records: Sequence[Record]) -> list[Count]:
 
 
 FORESEEN, FORESEEN_CASE = "batching", {"augment": "off"}
-"""The question, and the case, whose memory is predicted for more data than it was measured with."""
+"""The question and the case whose memory is predicted for more data than was measured."""
 
 FURTHER, TRIALS = "x64", 3
-"""Four times the largest amount of the comparison, in trials by hand (``--size large``), and how many of each."""
+"""Four times the largest amount of the comparison, run by hand (``--size large``), and how many trials of each."""
 
 BEYOND = 1.1
-"""Times its upper bound: what no mean may pass."""
+"""No mean may exceed its upper bound times this factor."""
 
 
 def foreseen(records: Sequence[Record]) -> list[Count]:
-    """Hold what the law of memory predicts from three amounts against trials with four times the largest of them."""
+    """Compare the law of memory's predictions from three amounts with trials at four times the largest of them."""
     from loaders._advise import candidates, choose
 
     run = candidates.pick(records, FORESEEN, FORESEEN_CASE, "")
@@ -336,7 +336,7 @@ def foreseen(records: Sequence[Record]) -> list[Count]:
         samples = trials[0].metrics.samples
         predicted = laws[name].at(samples) if name in laws and samples else None
         if len(needed) < TRIALS or predicted is None or predicted.low is None or predicted.high is None:
-            continue  # it had said that it does not know
+            continue  # too few trials, or the law gave no prediction
         mean = math.fsum(needed) / len(needed)
         within.append(float(predicted.low <= mean <= predicted.high))
         passed.append(float(mean > BEYOND * predicted.high))
@@ -371,7 +371,7 @@ def experiment(name: str, source: Path, repetitions: int) -> Experiment:
 
 
 def newest(path: Path) -> list[Experiment]:
-    """Return the last line of every experiment that a log holds."""
+    """Return the last line of every experiment in a log."""
     lines = path.read_bytes().splitlines() if path.exists() else []
     found = {each.name: each for each in (msgspec.json.decode(line, type=Experiment) for line in lines)}
     return list(found.values())

@@ -1,11 +1,11 @@
-"""The one judge: from samples by round to a ratio, its interval and a word. Pure.
+"""Judge whether two strategies differ: samples by round in; a ratio, its interval and a verdict out. Pure.
 
-Page, README, terminal, claims, recommendation and ``check`` all ask it, so one figure cannot be judged in two ways.
+The page, README, terminal, claims, recommendation and ``check`` all use it, so no figure is judged in two ways.
 
-In a case, the logarithm of a figure is the sum of its strategy's effect and its round's, as the machine drifts. What is
-left is the strategy's spread. A few rounds tell little of one strategy's spread, and the others of its case tell
-something, so each variance is moderated: raised towards the case's pooled one as far as the variances of the case are
-alike (Smyth 2004, https://doi.org/10.2202/1544-6115.1027).
+Within a case, the logarithm of a figure is modelled as the strategy's effect plus the round's, because the machine
+drifts. The residuals give the strategy's spread. A few rounds say little about the spread of one strategy, but the
+others of its case add information, so each variance is moderated: raised towards the pooled variance of the case, to
+the extent that the case's variances are alike (Smyth 2004, https://doi.org/10.2202/1544-6115.1027).
 """
 
 from __future__ import annotations
@@ -26,44 +26,47 @@ if TYPE_CHECKING:
 Verdict = Literal["less", "more", "no difference", "undecided"]
 
 CONFIDENCE, ALIKE = 0.95, 0.90
-"""Of the interval that must exclude 1, and of the one that must lie within the margin: two one-sided tests at 5 %."""
+"""Confidence of the interval that must exclude 1, and of the one that must lie within the margin (two one-sided tests
+at 5 %)."""
 
 BEST = 0.97
-"""Of the best set's quantile. With 95 % the truly best stayed in 94 % of simulated runs: trials have tails, and spreads
-that differ more than a prior tells."""
+"""Confidence of the best set's quantile. At 95 % the true best stayed in the set in 94 % of simulated runs: trials have
+tails, and their spreads differ more than the prior expects."""
 
 RESOLUTION = 2**20
-"""In bytes. Below it a ratio of two memory figures says nothing: the instrument is good to 1 MiB, or as a calibration
+"""In bytes. Smaller memory differences are not resolved: the instrument is accurate to 1 MiB, or to what a calibration
 shows, if that is worse."""
 
 TIME_MARGIN, MEMORY_SHARE = 1.10, 1.05
-"""As factors: what a page calls no difference of times, and of memory (see ``margin_of``)."""
+"""Factors within which the page says "no difference": of times, and of memory (see ``margin_of``)."""
 
 MOST_ROUNDS = 1000
-"""More rounds than this are no advice: nobody measures them."""
+"""No advice asks for more rounds than this: nobody would run them."""
 
 MOST_ERRORS = 1e6
-"""Standard errors: a quantile beyond is out of reach, as it is with half a degree of freedom."""
+"""In standard errors: a quantile beyond this counts as out of reach, as happens with half a degree of freedom."""
 
 LEAST_SPREAD = 1e-4
-"""Of a logarithm: 0.01 %. Equal samples, as counters of memory give, do not prove a spread of zero."""
+"""Smallest standard deviation of a logarithm: 0.01 %. Equal samples, as memory counters give, do not prove a spread of
+zero."""
 
 LEAST_DEGREES = 0.25
-"""Of residuals: a strategy with less has its rounds nearly for itself, and they tell nothing of its spread."""
+"""In residual degrees of freedom: a strategy with fewer has its rounds almost to itself, and they say nothing about its
+spread."""
 
 USUAL_DEGREES = 4.0
-"""How alike the variances of a case are where it has too few strategies to tell: the degrees of freedom of the prior.
-Among the published cases the median is about this."""
+"""Degrees of freedom of the prior (how alike the variances are) for a case with too few strategies to tell. About the
+median of the published cases."""
 
 USUAL_WEIGHT = 4.0
-"""So many strategies' worth of evidence is the usual likeness; a case of 27 speaks for itself."""
+"""Weight of ``USUAL_DEGREES``, counted in strategies; a case with 27 of them speaks for itself."""
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """A difference of logarithms, one minus other, with its standard error and degrees of freedom.
+    """The difference of two logarithms, one minus other, with its standard error and degrees of freedom.
 
-    The error is infinite where the case has a single round, which gives none. A strategy that has one round in a case
-    that has more is given the spread that is usual in its case.
+    The error is infinite if the case has a single round, which shows no spread. A strategy with one round in a case
+    that has more is given the spread that is usual in that case.
     """
 
     value: float
@@ -72,7 +75,7 @@ class Difference(msgspec.Struct, frozen=True):
     rounds: int
 
     def interval(self, confidence: float = CONFIDENCE) -> tuple[float, float]:
-        """Return the ratio's interval; from 0 to infinity where no error is known."""
+        """Return the ratio's interval; from 0 to infinity if the error is unknown."""
         low, high = self.bounds(confidence)
         return _exp(low), _exp(high)
 
@@ -84,11 +87,11 @@ class Difference(msgspec.Struct, frozen=True):
         return self.value - half, self.value + half
 
     def p_below(self, bound: float = 1.0) -> float:
-        """Return the one-sided p-value against "the ratio is ``bound`` or more": small where it is surely below."""
+        """Return the one-sided p-value against "the ratio is ``bound`` or more": small if it is clearly below."""
         return self._p(self.value - math.log(bound))
 
     def p_above(self, bound: float = 1.0) -> float:
-        """Return the one-sided p-value against "the ratio is ``bound`` or less": small where it is surely above."""
+        """Return the one-sided p-value against "the ratio is ``bound`` or less": small if it is clearly above."""
         return self._p(math.log(bound) - self.value)
 
     def _p(self, distance: float) -> float:
@@ -103,13 +106,13 @@ class Judged(msgspec.Struct, frozen=True):
     Attributes
     ----------
     ratio
-        With its 95 % interval (or that of the confidence that was asked for); without one where the case has a
-        single round.
+        The ratio with its 95 % interval (or one of the requested confidence); no interval if the case has a single
+        round.
     small
-        Decided, and the whole interval lies within the margin: it differs, by less than matters.
+        The verdict is less or more, but the whole interval lies within the margin: too small a difference to matter.
     rounds
-        Undecided: rounds in all that would decide at this estimate and spread. ``None`` where that is unknown or more
-        than ``MOST_ROUNDS``.
+        If undecided, the total number of rounds that would decide at this estimate and spread. ``None`` if that is
+        unknown or more than ``MOST_ROUNDS``.
     """
 
     verdict: Verdict
@@ -126,14 +129,14 @@ def judge(
     confidence: float = CONFIDENCE,
     alike: float = ALIKE,
 ) -> Judged:
-    """Return the verdict.
+    """Return the verdict on a difference.
 
     Parameters
     ----------
     margin
-        A factor above 1: no difference where the whole interval of confidence ``alike`` lies within it.
+        A factor above 1. The verdict is no difference if the whole interval of confidence ``alike`` lies within it.
     beyond
-        Less or more where the whole interval of ``confidence`` lies beyond this factor.
+        The verdict is less or more if the whole interval of ``confidence`` lies beyond this factor.
     """
     ratio = Estimate(_exp(difference.value), None, None, difference.rounds)
     if math.isinf(difference.error):
@@ -150,9 +153,9 @@ def judge(
 def decide(
     difference: Difference, *, within: float, beyond: float, confidence: float, alike: float
 ) -> tuple[Verdict, int | None]:
-    """Return the verdict and, undecided, the rounds that would decide, by bounds on the scale of the difference.
+    """Return the verdict and, if undecided, the rounds that would decide; bounds are on the scale of the difference.
 
-    ``judge`` asks in logarithms; ``check`` asks of memory in bytes.
+    ``judge`` works in logarithms; for memory, ``check`` works in bytes.
     """
 
     def verdict(each: Difference) -> Verdict:
@@ -165,7 +168,7 @@ def decide(
         return "no difference" if -within < low and high < within else "undecided"
 
     def then(rounds: int) -> Difference:
-        """Return what so many rounds would give: the error falls with their root, the degrees rise with them."""
+        """Predict more rounds: the error falls with the root of their number, the degrees grow with it."""
         grown = (rounds - 1) / (difference.rounds - 1) if difference.rounds > 1 else 1.0
         error = difference.error * math.sqrt(difference.rounds / rounds)
         return Difference(difference.value, error, difference.degrees * grown, rounds)
@@ -182,10 +185,10 @@ def decide(
 
 @dataclass(frozen=True)
 class Best:
-    """The strategies of a case that cannot be shown to be slower than another one, fastest first.
+    """The strategies of a case that are not shown to be slower than any other, fastest first.
 
-    ``ratios`` holds each one's ratio to the fastest, with an interval that is not corrected for having picked it; the
-    fastest's own is exactly 1. One without a common round with the fastest has none.
+    ``ratios`` holds each strategy's ratio to the fastest, with an interval that is not corrected for having picked the
+    fastest; the fastest's own ratio is exactly 1. A strategy that shares no round with the fastest has no ratio.
     """
 
     fastest: str
@@ -205,7 +208,7 @@ class Fitted:
     _most_degrees: float
 
     def difference(self, one: str, other: str) -> Difference | None:
-        """Return one minus other, paired by round; ``None`` without a common round, or for a name that is not there."""
+        """Return one minus other, paired by round; ``None`` without a common round or for an unknown name."""
         ones, others = self._logs.get(one), self._logs.get(other)
         if ones is None or others is None:
             return None
@@ -222,7 +225,7 @@ class Fitted:
         return Difference(value, math.sqrt(total / len(common)), min(total**2 / parts, self._most_degrees), len(common))
 
     def spread(self, name: str) -> float:
-        """Return the moderated standard deviation of a strategy's logarithm; infinite where nothing tells it."""
+        """Return the moderated standard deviation of a strategy's logarithm; infinite if it cannot be estimated."""
         return math.sqrt(self._variances[name])
 
     def compare(self, one: str, other: str, *, margin: float) -> Judged | None:
@@ -231,16 +234,16 @@ class Fitted:
         return judge(difference, margin=margin) if difference else None
 
     def best(self, among: Collection[str] | None = None, *, margin: float = TIME_MARGIN) -> Best:
-        """Return the best set: it holds the truly best with a probability of 95 %.
+        """Return the best set, which holds the true best with a probability of 95 %.
 
         Hsu's comparisons with the best (1981, https://doi.org/10.1214/aos/1176345597): a strategy leaves the set when
-        it is shown to be slower than some other one, by Dunnett's one-sided quantile of as many comparisons as there
-        are others.
+        it is shown to be slower than some other one, using Dunnett's one-sided quantile for as many comparisons as
+        there are other strategies.
 
         Raises
         ------
         ValueError
-            Where none of the strategies has a sample.
+            If none of the strategies has a sample.
         """
         names = [each for each in self.strategies if among is None or each in among]
         if not names:
@@ -269,10 +272,10 @@ def fitted(samples: Mapping[str, Mapping[int, float]], floor: float = 0.0) -> Fi
     Parameters
     ----------
     samples
-        Values by round of every strategy. Strategies without any, and values too small to be a measurement, are left
-        out.
+        Values by round for every strategy. Strategies without values, and values too small to be a measurement, are
+        left out.
     floor
-        Smaller values are raised to it: below the instrument's resolution there is nothing but noise.
+        Smaller values are raised to it: below the instrument's resolution there is only noise.
     """
     logs = {
         name: {index: math.log(max(value, floor)) for index, value in values.items() if max(value, floor) >= SHORTEST}
@@ -327,8 +330,8 @@ def _residuals(logs: Mapping[str, Mapping[int, float]]) -> tuple[list[float], li
 def _moderated(squares: Sequence[float], degrees: Sequence[float], total: float) -> tuple[list[float], list[float]]:
     """Return each strategy's variance, raised towards the pooled one but never lowered, and its degrees of freedom.
 
-    The prior is a scaled inverse chi-squared, fitted to the logarithms of the variances by their moments. To lower what
-    is noisier than its case costs more than it gains: the best, where it is the noisy one, would leave its set.
+    The prior is a scaled inverse chi-squared, fitted to the logarithms of the variances by their moments. Lowering the
+    variance of a strategy that is noisier than its case costs more than it gains: a noisy best would leave its set.
     """
     import numpy as np
     from scipy.special import digamma, polygamma
@@ -339,7 +342,7 @@ def _moderated(squares: Sequence[float], degrees: Sequence[float], total: float)
     count = int(known.sum())
     own = np.full(len(sums), least)
     own[known] = np.maximum(sums[known] / freedom[known], least)
-    # Of two strategies both variances are one, with the degrees of both.
+    # Two strategies share one variance, with the degrees of both.
     halves = np.minimum(freedom[known] * count / max(count - 1, 1), total) / 2
     logs = np.log(own[known]) - digamma(halves) + np.log(halves)
     beyond_chance = float(logs.var(ddof=1) - polygamma(1, halves).mean()) if count > 1 else 0.0
@@ -353,7 +356,7 @@ def _moderated(squares: Sequence[float], degrees: Sequence[float], total: float)
 
 
 def _unmixed(variances: NDArray[Any]) -> NDArray[Any]:
-    """Return variances without what the others have carried into each: the round's effect, taken off, is theirs too."""
+    """Return variances without the others' share: the round's effect that was subtracted holds their noise too."""
     count = len(variances)
     if count <= 2:
         return variances
@@ -361,7 +364,7 @@ def _unmixed(variances: NDArray[Any]) -> NDArray[Any]:
 
 
 def _trigamma_inverse(value: float) -> float:
-    """Solve ``trigamma(x) = value`` for a positive value: Newton's steps on 1/trigamma, which is nearly straight."""
+    """Solve ``trigamma(x) = value`` for a positive value by Newton's method on 1/trigamma, which is nearly linear."""
     from scipy.special import polygamma
 
     x = 0.5 + 1 / value
@@ -376,11 +379,11 @@ def _trigamma_inverse(value: float) -> float:
 
 
 def dunnett(comparisons: int, degrees: float, confidence: float = BEST) -> float:
-    """Return Dunnett's one-sided quantile: of the largest of so many t values that share the strategy compared.
+    """Return Dunnett's one-sided quantile: that of the largest of several t values that share the compared strategy.
 
-    Dunnett's own supposes one variance for all. Here every strategy has a variance of its own, half the degrees of
-    freedom to each, which makes the largest t larger: 3.3 instead of 3.1 for 14 comparisons at 8 degrees. They are
-    taken down to the next of twenty steps a decade, so the quantile is exact or a little too large.
+    Dunnett's original assumes one variance for all. Here every strategy has its own, with half the degrees of freedom
+    each, which makes the largest t larger: 3.3 instead of 3.1 for 14 comparisons at 8 degrees. Degrees are rounded down
+    to the next of twenty steps a decade, so the quantile is exact or slightly too large.
     """
     step = math.floor(20 * math.log10(min(max(degrees, 0.5), 1e4)) + 1e-9)
     return _dunnett(comparisons, 10 ** (step / 20), confidence)
@@ -397,7 +400,7 @@ def _dunnett(comparisons: int, degrees: float, confidence: float) -> float:
     weights = weights / weights.sum()
     shares, share_weights = np.polynomial.legendre.leggauss(20)
     variances = gammaincinv(degrees / 4, (shares + 1) / 2) / (degrees / 4)
-    errors = np.sqrt(variances[:, None] + variances)  # of the one that is compared, by that of each other
+    errors = np.sqrt(variances[:, None] + variances)  # rows: the compared strategy; columns: each other one
 
     def covered(quantile: float) -> float:
         inner = ndtr(quantile * errors[:, :, None] + points)
@@ -414,7 +417,7 @@ def _dunnett(comparisons: int, degrees: float, confidence: float) -> float:
 
 
 def holm(p_values: Sequence[float], alpha: float = 0.05) -> list[bool]:
-    """Return which hypotheses are rejected with a chance of ``alpha`` of any false one (Holm 1979)."""
+    """Return which hypotheses are rejected, with a chance of ``alpha`` of any false rejection (Holm 1979)."""
     rejected = [False] * len(p_values)
     for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
         if p_values[index] > alpha / (len(p_values) - rank):
@@ -424,7 +427,7 @@ def holm(p_values: Sequence[float], alpha: float = 0.05) -> list[bool]:
 
 
 def margin_of(peak: float, resolution: float = RESOLUTION) -> float:
-    """Return the margin of a memory figure, as a factor: the instrument's resolution or 5 %, whichever is more."""
+    """Return the margin of a memory figure, as a factor: the instrument's resolution or 5 %, whichever is larger."""
     return max(MEMORY_SHARE, 1 + resolution / max(peak, resolution))
 
 
@@ -435,5 +438,5 @@ def _t(degrees: float, share: float) -> float:
 
 
 def _exp(value: float) -> float:
-    """Return e to the power; infinity where no float holds it."""
+    """Return e to the power of ``value``; infinity if a float cannot hold it."""
     return math.exp(value) if value < 709 else math.inf

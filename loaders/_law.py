@@ -1,8 +1,8 @@
-"""How a strategy's memory follows the amount of data: level, linear, saturating or unknown. Pure.
+"""How a strategy's memory depends on the amount of data: level, linear, saturating or unknown. Pure.
 
-A law is found from the peaks of one run at three amounts of data or more, and says what a larger amount needs. Each
-kind must be shown by its 90 % interval, as *no difference* must; what is not shown is unknown, and no figure is given
-beyond what was measured.
+A law is derived from the peaks of one run at three or more amounts of data, and says what a larger amount needs. Each
+kind must be shown by its 90 % interval, as *no difference* must; anything else is unknown, and gets no figure beyond
+what was measured.
 """
 
 from __future__ import annotations
@@ -19,35 +19,35 @@ from loaders._stats import Estimate, estimate, quantile
 Kind = Literal["level", "linear", "saturating", "unknown"]
 
 SHARE = 0.05
-"""Of a peak. A smaller difference decides no reader's choice."""
+"""As a share of a peak. A smaller difference changes no reader's choice."""
 
 FURTHER = 3
-"""Trials whose mean a prediction is of."""
+"""A prediction is for the mean of this many trials."""
 
 AMOUNTS = 3
-"""With fewer a bend cannot be told from a line."""
+"""With fewer amounts of data, a bend cannot be told from a line."""
 
 
 class Beyond(msgspec.Struct, frozen=True):
-    """What is predicted beyond the largest amount, at ``x`` more samples.
+    """The prediction beyond the largest amount, at ``x`` more samples.
 
     Attributes
     ----------
     value, slope
         In bytes and bytes a sample: the mean at ``x`` is ``value + slope * x``.
     variances
-        Of the fitted mean, in bytes squared: ``v0 + v1 * x + v2 * x**2``.
+        The variance of the fitted mean, in bytes squared: ``v0 + v1 * x + v2 * x**2``.
     noise
         In bytes: the standard deviation of a single trial.
     quantile
         Student's t.
     bend
-        In bytes a sample: what the slope may differ from the one before.
+        In bytes a sample: how much the slope may differ from that of the step before.
     factor
-        The largest amount over the one before. A level that was shown over one such step may hide the resolution in
-        each further one, as memory of tuned buffers creeps up with the logarithm of the steps.
+        The ratio of the largest amount to the one before. A level that was shown over one such step may hide the
+        resolution in each further one, as the memory of tuned buffers creeps up logarithmically.
     end
-        The number of samples from which on memory is level; ``None`` for a line without end.
+        The number of samples from which memory is level; ``None`` for a line without end.
     """
 
     value: float
@@ -61,20 +61,20 @@ class Beyond(msgspec.Struct, frozen=True):
 
 
 class Law(msgspec.Struct, frozen=True):
-    """How memory follows the amount of data.
+    """How memory depends on the amount of data.
 
     Attributes
     ----------
     why
         The reason for ``kind``, in words.
     points
-        For each amount that was measured, in samples, the memory in bytes.
+        The memory in bytes at each measured amount in samples.
     per_sample
         In bytes a sample: the slope of the last step, by round.
     capacity
-        In samples: what all buffers of the strategy hold at most; 0 where that is not declared.
+        In samples: the most that all buffers of the strategy hold; 0 if that is not declared.
     beyond
-        What is predicted for more than was measured; ``None`` where the law is unknown.
+        The prediction for more than was measured; ``None`` if the law is unknown.
     spans
         For each amount, in bytes: the ends of the interval of the mean of three further trials, resolution included.
     """
@@ -88,10 +88,10 @@ class Law(msgspec.Struct, frozen=True):
     spans: list[tuple[float, float] | None] = []
 
     def at(self, samples: int) -> Estimate | None:
-        """Return the mean of three further trials with so many samples, in bytes, with its 95 % interval.
+        """Return the mean memory of three further trials with this many samples, in bytes, with its 95 % interval.
 
-        Between two amounts the interval spans those of both, as nobody has seen where between them memory rose.
-        ``None`` beyond what was measured where the law is unknown.
+        Between two amounts the interval spans those of both, because where between them memory rose was not seen.
+        ``None`` beyond the measured amounts if the law is unknown.
         """
         if not self.points:
             return None
@@ -114,7 +114,7 @@ class Law(msgspec.Struct, frozen=True):
 
 
 def _predicted(found: Beyond, more: int, last: int, count: int) -> Estimate:
-    """Return what is predicted with so many more samples than the last amount."""
+    """Return the prediction for this many samples more than the last amount."""
     x = more if found.end is None else min(more, max(0, found.end - last))
     value = max(0.0, found.value + found.slope * x)
     v0, v1, v2 = found.variances
@@ -126,7 +126,7 @@ def _predicted(found: Beyond, more: int, last: int, count: int) -> Estimate:
 
 
 def resolution(peak: float) -> float:
-    """Return by how much two peaks may differ and still agree, in bytes: 1 MiB, or 5 % of the peak if that is more."""
+    """Return how far two peaks may differ and still agree, in bytes: 1 MiB, or 5 % of the peak if that is more."""
     return max(RESOLUTION, SHARE * abs(peak))
 
 
@@ -136,9 +136,9 @@ def law(points: Mapping[int, Mapping[int, float]], capacity: int = 0) -> Law:
     Parameters
     ----------
     points
-        For each amount of data, in samples, the memory of each round in bytes, all of one run.
+        The memory of each round in bytes, for each amount of data in samples; all from one run.
     capacity
-        In samples: what all buffers of the strategy hold at most; 0 where that is not declared.
+        In samples: the most that all buffers of the strategy hold; 0 if that is not declared.
     """
     amounts = sorted(amount for amount, values in points.items() if values and amount > 0)
     shown = [(amount, estimate(list(points[amount].values()), "linear")) for amount in amounts]
@@ -170,7 +170,7 @@ def law(points: Mapping[int, Mapping[int, float]], capacity: int = 0) -> Law:
         return found("level", f"{c} samples need what {b} need, within 1 MiB or 5 %", flat, slope)
     bends = [each - (early - earliest) / (b - a) for each, early, earliest in zip(slopes, middle, first, strict=True)]
     bent = max(map(abs, _interval(bends)))
-    # With a slope that is lost in the resolution nothing is linear.
+    # If the slope is lost in the resolution, nothing counts as linear.
     allowed = max(limit / (c - b), 0.1 * slope.value)
     if slope.value > 0 and bent <= allowed and low > 0:
         end = capacity if capacity > c else None
@@ -198,7 +198,7 @@ def law(points: Mapping[int, Mapping[int, float]], capacity: int = 0) -> Law:
 
 
 def _level(middle: Sequence[float], last: Sequence[float], factor: float) -> Beyond:
-    """Return the prediction of a level: the mean of the last two amounts, with the noise of both."""
+    """Return the prediction for level memory: the mean of the last two amounts, with the noise of both."""
     rounds = len(last)
     level = [(early + late) / 2 for early, late in zip(middle, last, strict=True)]
     squares = sum((each - _mean(values)) ** 2 for values in (middle, last) for each in values)
@@ -216,7 +216,7 @@ def _level(middle: Sequence[float], last: Sequence[float], factor: float) -> Bey
 
 
 def _line(last: Sequence[float], slopes: Sequence[float], bend: float, factor: float, end: int | None) -> Beyond:
-    """Return the prediction of a line through the last amount; the slopes are by round, like the peaks."""
+    """Return the prediction for a line through the last amount; the slopes are by round, like the peaks."""
     rounds = len(last)
     return Beyond(
         value=_mean(last),
@@ -245,7 +245,7 @@ def _span(values: Sequence[float]) -> tuple[float, float] | None:
 
 
 def _interval(values: Sequence[float]) -> tuple[float, float]:
-    """Return the 90 % interval of the mean, by Student's t: what lies in a margin by it lies there beyond doubt."""
+    """Return the mean's 90 % interval, by Student's t; if it lies within a margin, so does the mean, beyond doubt."""
     from scipy.special import stdtrit
 
     half = float(stdtrit(len(values) - 1, 0.95)) * math.sqrt(_covariance(values, values) / len(values))

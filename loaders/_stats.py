@@ -1,7 +1,7 @@
 """Estimates and ratios with their intervals: pure arithmetic over samples.
 
-Each sample is one trial in a process of its own, so samples are independent. Durations and ratios vary in
-proportion to their size, so their interval is Student's t over logarithms; bytes vary by addition.
+Each sample is one trial in its own process, so samples are independent. Durations and ratios vary in proportion to
+their size, so their interval is Student's t over logarithms; bytes vary additively.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import msgspec
 CONFIDENCE = 0.95
 
 SHORTEST = 1e-12
-"""In seconds, or samples a second: less is no measurement, and the interval of its logarithm knows no bounds."""
+"""In seconds, or samples a second: a smaller value is no measurement, and its logarithm's interval is unbounded."""
 
 Scale = Literal["ratio", "linear"]
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """A mean (geometric on the ratio scale) with its 95 % interval; without one for a single sample.
+    """A mean (geometric on the ratio scale) with its 95 % interval; a single sample has no interval.
 
     ``resolved`` is false for a ratio of two figures that differ by less than the instrument can resolve.
     """
@@ -34,7 +34,7 @@ class Estimate(msgspec.Struct, frozen=True):
 
     @property
     def differs_from_one(self) -> bool:
-        """Whether a ratio's interval lies on one side of 1, and its instrument can tell; never for a single sample."""
+        """Whether a ratio's interval excludes 1 and the instrument can resolve it; never for a single sample."""
         return self.resolved and self.low is not None and self.high is not None and not self.low <= 1 <= self.high
 
 
@@ -44,7 +44,7 @@ def estimate(values: Sequence[float], scale: Scale) -> Estimate:
     Raises
     ------
     ValueError
-        Without samples, or for one that is not positive on the ratio scale.
+        Without samples, or if one is not positive on the ratio scale.
     """
     if not values:
         raise ValueError("no samples")
@@ -62,8 +62,8 @@ def estimate(values: Sequence[float], scale: Scale) -> Estimate:
 
 
 def quantile(count: int) -> float:
-    """Return Student's t of the 95 % interval of a mean of so many samples, two at least."""
-    from scipy.special import stdtrit  # a tenth of the import of scipy.stats
+    """Return Student's t for the 95 % interval of a mean of this many samples, at least two."""
+    from scipy.special import stdtrit  # a tenth of the import time of scipy.stats
 
     return float(stdtrit(count - 1, 0.5 + CONFIDENCE / 2))
 
@@ -74,11 +74,11 @@ def paired_ratio(values: Mapping[int, float], reference: Mapping[int, float]) ->
     Parameters
     ----------
     values, reference
-        Samples by round. Rounds that only one of them has are left out, as are values below ``SHORTEST``.
+        Samples by round. Rounds that only one of them has are left out, and so are values below ``SHORTEST``.
 
     Returns
     -------
-    ``None`` without a common round.
+    The ratio; ``None`` without a common round.
     """
     ratios = [
         values[index] / reference[index]
@@ -91,7 +91,8 @@ def paired_ratio(values: Mapping[int, float], reference: Mapping[int, float]) ->
 def ratio_of(one: Estimate | None, other: Estimate | None) -> Estimate | None:
     """Return the ratio of two estimates, from the ends of both intervals: wider than a paired one, never narrower.
 
-    ``None`` where one is missing or the divisor is not positive; no upper end where its interval reaches zero.
+    ``None`` if one is missing or the divisor is not positive; the upper end is infinite if the divisor's interval
+    reaches zero.
     """
     if one is None or other is None or other.value <= 0:
         return None

@@ -1,4 +1,4 @@
-"""What a terminal shows: progress on standard error, tables on standard output."""
+"""Terminal output: progress on standard error, tables on standard output."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from rich.progress import (
 from rich.table import Table
 
 from loaders import _evidence
-from loaders._calibration import Calibration
 from loaders._check import selftest, show
 from loaders._check.run import Outcome
 from loaders._check.selftest import Tally
 from loaders._evidence import Experiment
+from loaders._resolution import Calibration
 from loaders._rows import EPOCHS, Comparison, Row
 from loaders._trial.growth import Growth
 from loaders._trial.record import SCHEMA, Record, Trial
@@ -71,11 +71,11 @@ class Bar:
         self._task = bar.add_task(question, total=total, strategy="")
 
     def begin(self, trial: Trial) -> None:
-        """Name the trial that is under way."""
+        """Show the name of the trial in progress."""
         self._bar.update(self._task, strategy=f"{trial.strategy} {case_in_words(trial.case)}")
 
     def done(self, record: Record) -> None:
-        """Count a trial; say so at once when it went wrong."""
+        """Count a trial; report a failure at once."""
         self._bar.advance(self._task)
         if record.status not in ("ok", "skipped"):
             self._bar.console.print(
@@ -98,7 +98,7 @@ def progress(question: str, total: int) -> Iterator[Bar]:
 
 
 def show_comparison(comparison: Comparison) -> None:
-    """Print a comparison as a table for each case."""
+    """Print a comparison: one table per case."""
     for case, rows in comparison.cases:
         further = {heading: cell for heading, (is_there, cell) in FURTHER.items() if any(is_there(row) for row in rows)}
         table = Table(
@@ -131,7 +131,7 @@ def show_comparison(comparison: Comparison) -> None:
 
 @contextmanager
 def checking(seconds: float) -> Iterator[Callable[[list[Outcome]], None]]:
-    """Show the progress of a check: the time, and how much is undecided."""
+    """Show the progress of a check: elapsed time, and how many outcomes are undecided."""
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("{task.fields[left]}"))
     with Progress(*columns, console=_errors) as bar:
         task = bar.add_task("measuring", total=seconds, left="")
@@ -149,7 +149,7 @@ def checking(seconds: float) -> Iterator[Callable[[list[Outcome]], None]]:
 
 
 def show_check(outcomes: Sequence[Outcome]) -> None:
-    """Print what a check found."""
+    """Print the result of a check."""
     table = Table(box=box.SIMPLE)
     for heading in show.HEADINGS:
         table.add_column(heading, overflow="fold")
@@ -162,12 +162,12 @@ def show_check(outcomes: Sequence[Outcome]) -> None:
 
 
 def told_of_selftest(tally: Tally) -> None:
-    """Show how far one kind of check is."""
+    """Show the progress of one kind of check."""
     _errors.print(f"{tally.kind}: {tally.checks} checks, {tally.verdicts}", highlight=False)
 
 
 def show_selftest(tallies: Sequence[Tally]) -> None:
-    """Print the error of the check."""
+    """Print how often the check is wrong."""
     table = Table(box=box.SIMPLE)
     for heading in selftest.HEADINGS:
         table.add_column(heading)
@@ -179,7 +179,7 @@ def show_selftest(tallies: Sequence[Tally]) -> None:
 
 
 def show_evidence(experiment: Experiment) -> None:
-    """Print how often something happened, beside what is wanted."""
+    """Print how often something happened, next to the required figure."""
     title = f"{experiment.name}: {experiment.source}, commit {experiment.commit[:8]}, {experiment.cpu}"
     table = Table(title=escape(title), box=box.SIMPLE, title_justify="left")
     for heading in _evidence.HEADINGS:
@@ -190,7 +190,7 @@ def show_evidence(experiment: Experiment) -> None:
 
 
 def show_calibration(calibration: Calibration) -> None:
-    """Print what the instruments read where the truth is known, and what they resolve."""
+    """Print the instruments' readings of known values, and their resolution."""
     for each in calibration.calibrated:
         table = Table(title=each.instrument.words, box=box.SIMPLE, title_justify="left")
         for heading in ("strategy", "truth", "measured", "error", "of the truth", "spread", "resolves", "verdict"):
@@ -201,7 +201,7 @@ def show_calibration(calibration: Calibration) -> None:
 
 
 TIMES = {"steady_time": "steady epoch", "epoch_time": "first epoch", "sample_time": "a sample"}
-"""What a column of times says that it is."""
+"""Headings of the column of times, by metric."""
 
 FURTHER: dict[str, tuple[Callable[[Row], object], Callable[[Row], str]]] = {
     "start": (lambda row: row.start, lambda row: estimated(row.start, duration)),
@@ -218,7 +218,7 @@ FURTHER: dict[str, tuple[Callable[[Row], object], Callable[[Row], str]]] = {
     "elements waiting": (lambda row: row.waiting, lambda row: waiting(row.waiting, row.waiting_bytes)),
     "process tree": (lambda row: row.peak_tree, lambda row: estimated(row.peak_tree, amount)),
 }
-"""Columns that stand only where a row has something to say in them: whether it has, and what."""
+"""Columns shown only if some row has a value for them: a test for the value, and the cell's text."""
 
 
 def _cells(row: Row, further: list[str]) -> list[str]:

@@ -1,6 +1,6 @@
-"""What a figure or a name can be. Whoever reads a record is told of anything else; see ``loaders._trial.log``.
+"""The range of valid figures and names. Other values are reported when a record is read; see ``loaders._trial.log``.
 
-msgspec holds a value against these when it reads JSON, not when a program makes one. NaN and infinity are no JSON.
+msgspec checks a value against these when it reads JSON, not when a program creates one. NaN and infinity are not JSON.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ Seconds = Annotated[float, Meta(ge=0, le=10**9)]
 """At most 30 years."""
 
 Quantity = Annotated[float, Meta(ge=0, le=10**15)]
-"""Samples a second, the load, a mean length."""
+"""Samples per second, the load, a mean length."""
 
 Bytes = Annotated[int, Meta(ge=-(2**60), le=2**60)]
 """Above or below a baseline; at most 1 EiB, which no machine has."""
 
 Size = Annotated[int, Meta(ge=0, le=2**60)]
-"""Bytes, none below zero."""
+"""Bytes, never negative."""
 
 Amount = Annotated[float, Meta(ge=-(2**60), le=2**60)]
-"""Bytes that were computed."""
+"""Computed numbers of bytes."""
 
 Count = Annotated[int, Meta(ge=0, le=10**12)]
 
@@ -32,4 +32,4 @@ Level = Annotated[float, Meta(ge=-1000, le=1000)]
 """In dB or grey levels."""
 
 Name = Annotated[str, Meta(max_length=500)]
-"""What stands in a heading or a cell. A file's name has at most 255 bytes."""
+"""Text of a heading or a cell. A file name has at most 255 bytes."""

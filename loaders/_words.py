@@ -1,14 +1,14 @@
-"""Figures in words, with their units and their uncertainty. The terminal, the page and the README share them."""
+"""Figures in words, with units and uncertainty. Shared by the terminal, the page and the README."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
 
-from loaders._calibration import INSTRUMENTS, Reading, Unit
 from loaders._contract import OrderQuality
 from loaders._errors import printable
 from loaders._judge import MEMORY_SHARE, MOST_ROUNDS, TIME_MARGIN, Judged
+from loaders._resolution import INSTRUMENTS, Reading, Unit
 from loaders._rows import BUSY, Comparison, Disturbed, Row
 from loaders._stats import Estimate
 from loaders._trial.growth import Growth
@@ -27,18 +27,18 @@ def duration(seconds: float) -> str:
 
 
 def rate(samples: float) -> str:
-    """Return a throughput, the unit being the column's: ``2650``, ``26.5``."""
+    """Return a throughput; the column states the unit: ``2650``, ``26.5``."""
     return _digits(samples)
 
 
 def amount(count: float) -> str:
-    """Return an amount of memory in MiB: ``1054 MiB``, ``3.6 MiB``; the instrument is good to 1 MiB."""
+    """Return an amount of memory in MiB: ``1054 MiB``, ``3.6 MiB``; the instrument is accurate to 1 MiB."""
     mebibytes = count / 2**20
     return f"{mebibytes:.0f} MiB" if abs(mebibytes) >= 99.95 else f"{mebibytes:.1f} MiB"
 
 
 def small_amount(count: float) -> str:
-    """Return an amount of memory that a sample adds, in KiB: ``588 KiB``, ``0.1 KiB``."""
+    """Return the memory that a sample adds, in KiB: ``588 KiB``, ``0.10 KiB``."""
     return f"{_digits(count / 2**10)} KiB"
 
 
@@ -71,9 +71,9 @@ LITTLE_MEMORY = f"by less than {round(100 * (MEMORY_SHARE - 1))} % or 1 MiB"
 def times(judged: Judged | None, less: str = "faster", more: str = "slower", little: str = LITTLE_TIME) -> str:
     """Put a judged ratio into words: ``1.90× faster (1.85 to 1.95)``, ``no difference (0.97 to 1.04)``.
 
-    What is decided and within the margin says so (``1.04× slower (1.02 to 1.06), by less than 10 %``), what is not
-    decided says how many rounds would (``undecided (0.87 to 2.61): 14 rounds would decide``). What the instrument
-    cannot resolve has no direction: ``below resolution (0.97 to 0.99)``. A single sample says so.
+    A decided ratio within the margin says so (``1.04× slower (1.02 to 1.06), by less than 10 %``). An undecided one
+    says how many rounds would decide (``undecided (0.87 to 2.61): 14 rounds would decide``). A difference that the
+    instrument cannot resolve has no direction: ``below resolution (0.97 to 0.99)``. A single sample says so.
     """
     if judged is None:
         return ABSENT
@@ -104,7 +104,7 @@ def fatter(judged: Judged | None) -> str:
 def to_fastest(row: Row) -> str:
     """Put a strategy's ratio to the fastest into words: ``among the best (0.93 to 1.13): 8 rounds would decide``.
 
-    Of the best no ratio says *slower*: the set allows for having picked the fastest, a single interval does not.
+    Within the best set no ratio says *slower*: the set allows for having picked the fastest, one interval does not.
     """
     if row.best is None:
         return ABSENT if row.time is None else "the fastest"
@@ -120,14 +120,14 @@ UNCORRECTED = (
     "best are found by a method that allows for having picked the fastest, and the sentences that open a question are "
     "corrected among themselves (Holm)."
 )
-"""What has to stand where several ratios are shown."""
+"""The note required wherever several ratios are shown."""
 
 
 OLDER = (
     "An older instrument's figures: start-up and steady running were one time, and memory that the system can take "
     "back was not told apart. They are kept to be looked at; nothing is concluded from them any more."
 )
-"""What has to stand where records of an older schema are shown."""
+"""The note required wherever records of an older schema are shown."""
 
 
 def _between(low: float, high: float) -> str:
@@ -135,7 +135,7 @@ def _between(low: float, high: float) -> str:
 
 
 def quantity(value: float, unit: Unit) -> str:
-    """Return a figure of a calibrated instrument, fine enough for an error: ``0.31 ms``, ``12.0 KiB``, ``2``."""
+    """Return a figure of a calibrated instrument, precise enough for an error: ``310 µs``, ``12.0 KiB``, ``2``."""
     if value == 0:
         return "0"
     if unit == "s":
@@ -146,9 +146,9 @@ def quantity(value: float, unit: Unit) -> str:
 
 
 def calibrated_cells(reading: Reading) -> tuple[str, ...]:
-    """Return a line of the table of instruments.
+    """Return one row of the table of instruments.
 
-    That is: strategy, truth, measured, error, its share of the truth, spread, resolution, verdict.
+    The cells are: strategy, truth, measured, error, error as a share of the truth, spread, resolution, verdict.
     """
     unit, resolution = INSTRUMENTS[reading.metric].unit, reading.resolution()
     return (
@@ -193,7 +193,7 @@ def multiple(ratio: Estimate | None) -> str:
 
 
 def level(growth: str | None, level: Estimate | None, held: Estimate | None) -> str:
-    """Put a verdict on memory over the steps into words, with the level and who holds it."""
+    """Put a verdict on memory over the steps into words, with the level and how much the allocator holds."""
     if growth is None or level is None:
         return "undecided: too few steps"
     kept = held.value if held and 2**20 <= held.value <= level.value else 0.0
@@ -202,7 +202,7 @@ def level(growth: str | None, level: Estimate | None, held: Estimate | None) -> 
 
 
 def over_steps(row: Row) -> str:
-    """Put a row's verdict on memory over the steps into words, with the bound that it rests on."""
+    """Put a row's verdict on memory over the steps into words, with the bound behind it."""
     said = level(row.growth, row.level, row.level_held)
     if row.growth_bound is None or row.growth not in ("flat", "plateau"):
         return said
@@ -210,12 +210,12 @@ def over_steps(row: Row) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return a text on one line, whatever a foreign name holds."""
+    """Return a text on a single printable line, whatever characters it contains."""
     return printable(" ".join(text.split()))
 
 
 def ordered(order: OrderQuality | None) -> str:
-    """Put an order into figures: ``displacement 0.33, label runs of 1.1, 18 % same-shard neighbours``."""
+    """Describe an order in figures: ``displacement 0.33, label runs of 1.1, 18 % same-shard neighbours``."""
     if order is None:
         return ABSENT
     tail = "" if order.tail_monotony is None else f", last tenth {order.tail_monotony:.0%} in order"
@@ -250,12 +250,12 @@ def rounds(comparison: Comparison) -> str:
 
 
 def most(counts: Estimate | None) -> str:
-    """Return a count that trials saw at the most, in the mean: ``2``, ``7.3``."""
+    """Return the mean over trials of a peak count: ``2``, ``7.3``."""
     return ABSENT if counts is None else f"{counts.value:.3g}"
 
 
 def waiting(elements: Estimate | None, size: Estimate | None) -> str:
-    """Return what stood waiting at the most: ``6 (240 MiB)``."""
+    """Return the peak number of waiting elements, and their size: ``6 (240 MiB)``."""
     if elements is None:
         return ABSENT
     return most(elements) + (f" ({amount(size.value)})" if size and size.value else "")
@@ -267,7 +267,7 @@ def _epochs(count: float) -> str:
 
 
 def case_in_words(case: dict[str, str]) -> str:
-    """Return ``scale 0.5``; nothing for a question without axes."""
+    """Return ``scale 0.5``; empty for a question without axes."""
     return ", ".join(f"{axis} {value}" for axis, value in case.items())
 
 
@@ -275,14 +275,14 @@ def growth_in_words(growth: Growth) -> str:
     """Return the verdict with the figure that decides it.
 
     ``flat at 12.0 MiB: at most 0.8 MiB more per 1000 steps, over 400 steps``, ``growing, in use: 64.0 KiB a step (63.1
-    to 64.9)``. "No leak" is said only where what is in use has such a bound.
+    to 64.9)``. "No leak" appears only if the memory in use has such a bound.
     """
     leaks = "" if growth.in_use_bound is None else f"no leak: in use at most {gain(growth.in_use_bound)}"
     if growth.verdict == "undecided":
         return f"undecided: {growth.message}"
     if growth.verdict in ("flat", "plateau"):
         kept = max(0.0, growth.held or 0.0)
-        # What is kept is part of a level that it may exceed: pages that were given back are not resident.
+        # The allocator's share may exceed the level: pages that were returned to the system are not resident.
         whose = f", of it {amount(kept)} held by the allocator" if 2**20 <= kept <= growth.level else ""
         said = f"{growth.verdict} at {amount(growth.level)}{whose}"
         if growth.bound is None:  # an older record
@@ -299,7 +299,7 @@ def gain(bound: float) -> str:
 
 
 def cached(shares: Iterable[tuple[float, float] | None]) -> str:
-    """Return how much of the files was in the page cache: ``100 %``, ``0 to 2 %``; nothing where nobody read any."""
+    """Return how much of the files was in the page cache: ``100 %``, ``0 to 2 %``; empty if no files were read."""
     known = [share for each in shares if each for share in each]
     if not known:
         return ""
@@ -308,7 +308,7 @@ def cached(shares: Iterable[tuple[float, float] | None]) -> str:
 
 
 def hardware_in_words(environment: Environment) -> str:
-    """Return the machine alone, for a heading over what several commits measured on it."""
+    """Return only the machine, for a heading over results of several commits."""
     return (
         f"{environment.machine}: {environment.cpu}, {environment.cores} cores, {environment.memory / 2**30:.0f} GiB; "
         f"{environment.system} {environment.kernel}, {environment.allocator}"
@@ -316,14 +316,14 @@ def hardware_in_words(environment: Environment) -> str:
 
 
 def software_in_words(environment: Environment) -> str:
-    """Return what ran there: ``Python 3.11.7; tensorflow 2.21.0, numpy 2.4.6; commit 1234abcd``."""
+    """Return the software that ran: ``Python 3.11.7; tensorflow 2.21.0, numpy 2.4.6; commit 1234abcd``."""
     commits = ", ".join(each[:8] for each in environment.commit.split(", ")) or "unknown"
     versions = ", ".join(f"{name} {version}" for name, version in environment.packages.items())
     return f"Python {environment.python}; {versions}; commit {commits}"
 
 
 def machine_in_words(environment: Environment) -> str:
-    """Return what a figure must never be quoted without, on one line."""
+    """Return, on one line, the context that must accompany every quoted figure."""
     if not environment.packages:
         return f"{environment.machine}: the trial ended before it could describe its surroundings"
     return (
@@ -334,7 +334,7 @@ def machine_in_words(environment: Environment) -> str:
 
 
 def _settings(environment: Environment) -> Iterator[str]:
-    """Yield how the machine is set and what it was at, as far as that is known."""
+    """Yield the machine's settings and its state during the run, as far as they are known."""
     if environment.virtual:
         yield "a virtual machine"
     if environment.governor:
@@ -352,7 +352,7 @@ def _settings(environment: Environment) -> Iterator[str]:
 
 
 def disturbed(found: Disturbed | None) -> str:
-    """Say what disturbed a comparison, or of how many trials that is not recorded; empty where all were quiet."""
+    """Say what disturbed a comparison, or for how many trials that was not recorded; empty if all were quiet."""
     if found is None:
         return ""
     said = []

@@ -15,6 +15,7 @@ from hypothesis import settings
 
 from loaders import _registry
 from loaders._corpus import Corpus, open_corpus
+from loaders._registry import declare, outside
 from loaders._trial import Record, Trial, run_trial
 
 # No test depends on an absolute time; the gate tries the same examples each time, HYPOTHESIS_PROFILE=explore new ones.
@@ -54,13 +55,14 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def forget() -> Any:
     """Forget the strategies that a test registers."""
     _registry.questions()  # registers the package's own, once: what is forgotten of them would not come back
-    before = {question: dict(strategies) for question, strategies in _registry._variants.items()}
-    files = set(_registry._loaded_files)
+    known, loaded = declare._variants, outside._loaded_files
+    before = {question: dict(strategies) for question, strategies in known.items()}
+    files = set(loaded)
     yield
-    _registry._loaded_files.clear()
-    _registry._loaded_files.update(files)
-    _registry._variants.clear()
-    _registry._variants.update(before)
+    loaded.clear()
+    loaded.update(files)
+    known.clear()
+    known.update(before)
 
 
 @pytest.fixture

@@ -35,6 +35,12 @@ def test_each_question_has_a_comparison_of_its_own(discovered: dict[str, Any]) -
     assert len(set(keys.values())) == len(keys) == len(_registry.questions())
 
 
+def test_each_has_a_name_to_read_of_its_own(discovered: dict[str, Any]) -> None:
+    names = {each.name: each.pretty_name for each in discovered.values()}
+    assert len(set(names.values())) == len(names)
+    assert names["batching.Comparison.track_steady_time"] == "batching: steady time"
+
+
 def test_units_are_seconds_and_bytes_only(discovered: dict[str, Any]) -> None:
     """asv reads "larger" as "worse", whatever the unit."""
     assert {each.unit for each in discovered.values()} == {"seconds", "bytes"}
@@ -86,7 +92,7 @@ def test_what_was_not_compared_is_skipped(strategy: str, images: str) -> None:
 @pytest.mark.usefixtures("corpus")
 def test_the_second_instrument_drains_each_strategy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOADERS_SIZE", "tiny")
-    drain = benchmarks.selection.Drain()
+    drain: Any = benchmarks.selection.Drain()
     drain.setup("permutation_index")
     drain.time_epoch("permutation_index")
     with pytest.raises(NotImplementedError, match="does not have the strategy"):

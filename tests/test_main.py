@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from loaders import _registry
-from loaders.__main__ import _bytes
+from loaders._cli.options import amount_of_memory
 from loaders._trial import log
 from tests.conftest import ROOT, Command, one_document
 
@@ -156,7 +156,7 @@ def test_a_cache_that_cannot_be_written_is_exit_code_2(command: Command, tmp_pat
     [("2GiB", 2 * 2**30), ("512MiB", 2**29), ("1.5G", 3 * 2**29), ("100 kb", 102400), ("12345", 12345), ("7B", 7)],
 )
 def test_amounts_of_memory(text: str, count: int) -> None:
-    assert _bytes(text) == count
+    assert amount_of_memory(text) == count
 
 
 def test_list_names_everything(command: Command, tmp_path: Path) -> None:

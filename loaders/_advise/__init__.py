@@ -1,4 +1,4 @@
-"""Which strategy a reader should take: ``candidates`` reads the records, ``choose`` decides, ``command`` says it.
+"""Which strategy a reader should take: ``candidates`` reads the records, ``choose`` decides, ``command`` answers.
 
-``replay`` holds the decisions against a second reading of the same records.
+``replay`` checks the decisions against a second reading of the same records.
 """

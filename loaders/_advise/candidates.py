@@ -1,9 +1,11 @@
-"""From trial records and the registry to what can be chosen from: one run of one question, one case."""
+"""From trial records and the registry to the candidates: one run of one question, one case."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
 
 from loaders import _registry
 from loaders._advise.choose import Amount, Candidate
@@ -12,13 +14,22 @@ from loaders._law import AMOUNTS
 from loaders._trial.record import SCHEMA, Record
 
 
+class Choice(msgspec.Struct, frozen=True):
+    """The candidates in one case of one question, as one run measured them."""
+
+    question: str
+    case: dict[str, str]
+    candidates: list[Candidate]
+    source: Source
+
+
 def questions() -> list[str]:
     """Return the names of the questions from which a loader can be chosen."""
     return [name for name, question in _registry.questions().items() if question.size_axis]
 
 
 def cases(question: _registry.Question) -> list[dict[str, str]]:
-    """Return its cases without the axis of amounts, the default first, if there are amounts enough for a law."""
+    """Return its cases without the axis of amounts, the default first, if there are enough amounts for a law."""
     every = [without_size(case, question) for case in question.cases]
     return [case for place, case in enumerate(every) if every.count(case) >= AMOUNTS and case not in every[:place]]
 
@@ -29,10 +40,10 @@ def without_size(case: Mapping[str, str], question: _registry.Question) -> dict[
 
 
 def runs(records: Iterable[Record], question: str) -> list[list[Record]]:
-    """Return the runs of a question that an answer may rest on, the newest first: present schema, one whole round.
+    """Return a question's runs that can support an answer, newest first: present schema, at least one whole round.
 
-    What two commits or two processors measured is never joined, though they continued one run. A trial that was skipped
-    or ended early could not describe its surroundings, and counts for those of its run.
+    Results of two commits or two processors are never joined, even if they continued the same run. A trial that was
+    skipped or ended early could not describe its environment, and is counted with its run.
     """
     by_run: defaultdict[tuple[str, ...], list[Record]] = defaultdict(list)
     for each in records:
@@ -54,9 +65,9 @@ def _has_whole_round(run: Sequence[Record]) -> bool:
 
 
 def pick(records: Sequence[Record], question: str, case: Mapping[str, str], own: str) -> list[Record]:
-    """Return the records of the run that answers best: of the reader's own machine first, then the newest.
+    """Return the records of the run that answers best: the reader's own machine comes first, then the newest run.
 
-    A run with all amounts of the case comes before one that has fewer, as without them no law of memory is known.
+    A run with all amounts of the case comes before one with fewer, because without them no law of memory is known.
     """
     asked = _registry.find_question(question)
     wanted = sum(without_size(each, asked) == case for each in asked.cases)
@@ -79,7 +90,7 @@ def _sizes(run: Sequence[Record], question: _registry.Question, case: Mapping[st
 
 
 def candidates(run: Sequence[Record], question: str, case: Mapping[str, str]) -> list[Candidate]:
-    """Return what can be chosen from: every strategy of the question that runs in the case, measured or not."""
+    """Return the candidates: every strategy of the question that runs in the case, measured or not."""
     asked = _registry.find_question(question)
     within: defaultdict[str, list[Record]] = defaultdict(list)
     for each in run:
@@ -111,7 +122,7 @@ def candidates(run: Sequence[Record], question: str, case: Mapping[str, str]) ->
 
 
 def amounts(records: Sequence[Record]) -> list[Amount]:
-    """Return what one strategy's trials measured in one case, by the amount of data."""
+    """Return what one strategy's trials measured in one case, by amount of data."""
     by_samples: defaultdict[int, list[Record]] = defaultdict(list)
     for each in records:
         if each.status == "ok" and each.metrics.samples:
@@ -136,7 +147,7 @@ def _by_round(records: Iterable[Record], metric: str) -> dict[int, float]:
 
 
 def problem(records: Sequence[Record]) -> str:
-    """Say what forbids to take a strategy; empty where nothing does."""
+    """Say why a strategy cannot be taken; empty if it can."""
     bad = [each for each in records if each.status not in ("ok", "skipped")]
     if bad:
         said = ": ".join(filter(None, [bad[0].status.replace("_", " "), bad[0].message.partition("\n")[0][:200]]))
@@ -167,3 +178,17 @@ def source(run: Sequence[Record], case: Mapping[str, str], found: Sequence[Candi
         sum(bool(each.amounts) for each in found),
         len(found),
     )
+
+
+def choices(records: Sequence[Record]) -> list[Choice]:
+    """Return the choices that the records of one question support; empty if there are none."""
+    question = _registry.find_question(records[0].question)
+    if not question.size_axis:
+        return []
+    found = []
+    own = records[0].environment.machine
+    for case in cases(question):
+        if run := pick(records, question.name, case, own):
+            among = candidates(run, question.name, case)
+            found.append(Choice(question.name, case, among, source(run, case, among, own)))
+    return found

@@ -1,8 +1,8 @@
-"""Which strategy to take, for a reader's memory, training step, batch, samples and epochs. Pure.
+"""Which strategy to take, given a reader's memory, training step, batch size, samples and epochs. Pure.
 
-What counts is the reader's time: each step, what it waits for its batch, what the first epoch takes longer than a later
-one, and a conversion. A strategy that works ahead waits for what a step does not cover, and at least for what a slow
-consumer was seen to wait.
+What counts is the reader's time: each step, its wait for a batch, the extra time of the first epoch over a later one,
+and a conversion. With a strategy that works ahead, a step waits for the part of loading that it does not cover, and at
+least as long as a slow consumer was seen to wait.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ Kind = Literal[
     "failed",
     "not measured",
 ]
-"""``as good``: at most 10 % slower than the fastest that may be taken, by the upper end of its interval."""
+"""``as good``: at most 10 % slower than the fastest allowed strategy, by the upper end of its interval."""
 
 CHOICE: tuple[Kind, ...] = ("recommended", "as good", "slower", "undecided")
-"""What a strategy is that may be taken."""
+"""The kinds of the strategies that may be taken."""
 
 BATCH = 32
-"""Samples: what every strategy that batches was measured with (``loaders._registry.Job.batch_size``)."""
+"""In samples: the batch size that every batching strategy was measured with (``loaders._registry.Job.batch_size``)."""
 
 KEEPS_UP = 0.1
-"""A share of a step. A loader that is waited for less is not the bottleneck."""
+"""As a share of a step: a loader with a shorter wait is not the bottleneck."""
 
 IDENTICAL = "identical"
 
 
 class Amount(msgspec.Struct, frozen=True):
-    """What was measured with one amount of data, by round: in bytes and seconds, each of an epoch but ``wait``.
+    """The measurements with one amount of data, by round, in bytes and seconds; all but ``wait`` are for an epoch.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class Amount(msgspec.Struct, frozen=True):
     first, steady
         ``epoch_time`` and ``steady_time``.
     wait
-        ``wait_time``: a batch.
+        ``wait_time``, for a batch.
     convert
         ``convert_time``.
     """
@@ -71,10 +71,10 @@ class Amount(msgspec.Struct, frozen=True):
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """A strategy, and what one run has measured of it in one case at several amounts of data, the least first.
+    """A strategy, and its measurements from one run in one case at several amounts of data, the smallest first.
 
-    ``lines`` are those of its code; ``settings`` what must be set for the process; ``problem`` says in words what
-    forbids to take it; without ``amounts`` it was not measured.
+    ``lines`` counts the lines of its code; ``settings`` says what must be set for the process; ``problem`` says why it
+    cannot be taken; without ``amounts`` it was not measured.
     """
 
     name: str
@@ -90,17 +90,17 @@ class Candidate(msgspec.Struct, frozen=True):
 
     @property
     def effort(self) -> tuple[bool, bool, int, str]:
-        """How much there is to it: the simplest comes first."""
+        """How much effort it takes, as a sort key: the simplest comes first."""
         return self.converts, bool(self.settings), self.lines, self.name
 
     @property
     def largest(self) -> Amount:
-        """What was measured with most data."""
+        """The measurements with the most data."""
         return self.amounts[-1]
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """What a reader has: bytes of memory for loading, seconds of a training step (0: none), and the amount of data."""
+    """What a reader has: bytes of memory for loading, seconds per training step (0: none), and the amount of data."""
 
     memory: int
     step: float = 0.0
@@ -110,19 +110,19 @@ class Settings(msgspec.Struct, frozen=True):
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """What follows for one set of settings.
+    """The decision for one set of settings.
 
     Attributes
     ----------
     rivals
-        Those that may be taken, cannot be shown to be slower than the fastest, and are not known to be within 10 % of
-        it: as long as there are such, the recommendation is undecided.
+        Strategies that may be taken, are not shown to be slower than the fastest, and are not known to be within 10 %
+        of it. While there are any, the recommendation is undecided.
     bottleneck
-        Whether loading holds a training step up; ``None`` without a step, or where that is undecided.
+        Whether loading holds up a training step; ``None`` without a step, or if that is undecided.
     kinds
-        Of every strategy.
+        The kind of every strategy.
     fastest
-        That may be taken.
+        The fastest strategy that may be taken.
     """
 
     recommended: str | None
@@ -133,24 +133,24 @@ class Decision(msgspec.Struct, frozen=True):
 
     @property
     def decided(self) -> bool:
-        """Whether something is recommended, and nothing else can be more than 10 % faster."""
+        """Whether something is recommended and nothing else can be more than 10 % faster."""
         return self.recommended is not None and not self.rivals
 
 
 @dataclass(frozen=True)
 class Reckoned:
-    """What settings make of the figures of one case; memory is no part of it.
+    """The figures of one case, worked out for a reader's settings except the memory that the reader has.
 
     Attributes
     ----------
     memory
-        Of each strategy: in bytes, at the reader's samples; ``None`` where the law is unknown.
+        For each strategy, in bytes, at the reader's samples; ``None`` if the law is unknown.
     totals
-        In seconds by round: all epochs.
+        In seconds by round, for all epochs.
     waits
-        In seconds by round: of a step for its batch.
+        In seconds by round: how long a step waits for its batch.
     steady
-        Whether every strategy has a steady epoch; else the first one stands for all.
+        Whether every strategy has a steady epoch; if not, the first epoch is used for all epochs.
     """
 
     candidates: Sequence[Candidate]
@@ -164,12 +164,12 @@ class Reckoned:
 
     @cached_property
     def fits(self) -> Fitted:
-        """The totals of all strategies that have one."""
+        """The fit to the totals of all strategies that have one."""
         return fitted(self.totals)
 
     @cached_property
     def barred(self) -> dict[str, Kind]:
-        """Of each strategy that nobody may take, however much memory there is: why."""
+        """Why each barred strategy may not be taken, however much memory there is."""
         found: dict[str, Kind] = {}
         for each in self.candidates:
             bound = self.memory.get(each.name)
@@ -189,7 +189,7 @@ class Reckoned:
 
     @cached_property
     def shares(self) -> dict[str, Estimate]:
-        """Of a step that is waited for its batch; empty without a step."""
+        """The wait for a batch as a share of a step, by strategy; empty without a step."""
         return {
             name: estimate([each / self.step for each in waits.values()], "linear")
             for name, waits in self.waits.items()
@@ -197,7 +197,7 @@ class Reckoned:
         }
 
     def decide(self, memory: int) -> Decision:
-        """Choose for so many bytes."""
+        """Choose for this much memory, in bytes."""
         kinds = dict(self.barred)
         allowed = []
         for each in self.candidates:
@@ -217,7 +217,7 @@ class Reckoned:
         return msgspec.structs.replace(found, kinds={**kinds, **found.kinds})
 
     def _choose(self, allowed: Sequence[Candidate]) -> Decision:
-        """Choose among what fits; ``kinds`` are of these alone."""
+        """Choose among the strategies that fit; ``kinds`` covers these alone."""
         best = self.fits.best([each.name for each in allowed])
         kinds: dict[str, Kind] = {}
         for each in allowed:
@@ -255,14 +255,14 @@ def laws_of(candidates: Sequence[Candidate]) -> dict[str, Law]:
 
 
 def reckon(candidates: Sequence[Candidate], settings: Settings, laws: Mapping[str, Law] | None = None) -> Reckoned:
-    """Return what the settings make of the figures, whatever memory there is.
+    """Return the figures worked out for the settings, whatever the memory.
 
-    Where not every strategy has a steady epoch with most data, the first one stands for all epochs of all.
+    If not every strategy has a steady epoch with the most data, the first epoch is used for all epochs of all of them.
     """
     found = laws_of(candidates) if laws is None else laws
     timed = [each for each in candidates if each.amounts and each.largest.first]
     most = max((each.largest.samples for each in timed), default=0)
-    # What nobody may take decides nothing for the others.
+    # A strategy that nobody may take decides nothing for the others.
     whole = [each for each in timed if each.largest.samples == most and not each.problem and not each.historic]
     steady = all(each.largest.first.keys() == each.largest.steady.keys() for each in whole)
     totals = {each.name: _total(each, settings, steady=steady) for each in timed}
@@ -272,10 +272,11 @@ def reckon(candidates: Sequence[Candidate], settings: Settings, laws: Mapping[st
 
 
 def memory_of(candidate: Candidate, law: Law, settings: Settings) -> Estimate | None:
-    """Return what the reader's samples need, in batches of the reader's size; ``None`` where that is unknown.
+    """Return the memory that the reader's samples need, in batches of the reader's size; ``None`` if unknown.
 
-    What does not follow the amount of data is batches, in hand and in buffers, and grows with theirs. Of smaller
-    batches no less is said to be needed than was measured, and single elements are batched by nobody here.
+    Memory that does not depend on the amount of data holds batches, in hand and in buffers, and grows with their size.
+    Smaller batches are never said to need less than was measured, and strategies that yield single elements do not
+    batch.
     """
     predicted, amount = law.at(settings.samples), candidate.largest
     if predicted is None or amount.samples == amount.batches or settings.batch <= BATCH:
@@ -289,7 +290,7 @@ def memory_of(candidate: Candidate, law: Law, settings: Settings) -> Estimate | 
 
 
 def _waits(candidate: Candidate, settings: Settings, *, steady: bool) -> dict[int, float]:
-    """Return what a step waits for its batch, in seconds by round."""
+    """Return how long a step waits for its batch, in seconds by round."""
     amount, found = candidate.largest, {}
     for index, seconds in (amount.steady if steady and amount.steady else amount.first).items():
         load = seconds / amount.samples * settings.batch
@@ -314,14 +315,14 @@ def _total(candidate: Candidate, settings: Settings, *, steady: bool) -> dict[in
 
 
 def _extra(amount: Amount) -> dict[int, float]:
-    """Return what the first epoch takes longer than a later one, in seconds by round."""
+    """Return how much longer the first epoch takes than a later one, in seconds by round."""
     return {index: amount.first[index] - each for index, each in amount.steady.items() if index in amount.first}
 
 
 def _scaled(values: Sequence[Mapping[int, float]], candidate: Candidate, samples: int) -> dict[int, float]:
-    """Return seconds by round for so many samples: on the line through the two largest amounts, never below zero.
+    """Return seconds by round for this many samples: on the line through the two largest amounts, never below zero.
 
-    Where a round has the largest amount only, in proportion.
+    A round with only the largest amount is scaled in proportion.
     """
     last, at = values[-1], candidate.largest.samples
     found = {}

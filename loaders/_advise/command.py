@@ -1,4 +1,4 @@
-"""``python -m loaders advise``: the answer from the results that are there, for a terminal or a program."""
+"""``python -m loaders advise``: the answer from the existing results, for a terminal or a program."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def asked(question: str, given: Mapping[str, str]) -> tuple[_registry.Question, 
 
 
 def advise(records: Sequence[Record], question: str, given: Mapping[str, str], settings: Settings, own: str) -> Answer:
-    """Return the answer from records, of which the reader's ``own`` machine's come first."""
+    """Return the answer from records; those of the reader's ``own`` machine come first."""
     found, case = asked(question, given)
     run = candidates.pick(records, question, case, own)
     among = candidates.candidates(run, question, case)
@@ -107,7 +107,7 @@ def show(answer: Answer) -> None:
 
 
 def source_in_words(answer: Answer) -> str:
-    """Say what the answer rests on, and what of the reader's settings was not measured."""
+    """Say what the answer rests on, and which of the reader's settings were not measured."""
     source = answer.source
     if source is None:
         return ""

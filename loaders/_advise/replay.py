@@ -1,7 +1,6 @@
-"""Hold every recommendation against a second reading of the raw trials, written on its own. For tests and evidence.
+"""Check every recommendation against an independent second reading of the raw trials. For tests and evidence.
 
-It shares with ``choose`` the law of memory and the question's declarations, and no arithmetic on times: totals are
-computed anew, and "slower beyond doubt" is Student's t over the paired rounds of these two strategies alone.
+It shares the law of memory and the question's declarations with ``choose``, but no arithmetic on times: totals are
 """
 
 from __future__ import annotations
@@ -26,23 +25,23 @@ SAMPLES = (500, 10_000, 100_000, 1_000_000)
 EPOCHS = 20
 
 SLOWER = 1.1
-"""A factor: what a simpler strategy may cost."""
+"""The factor by which a simpler strategy may be slower."""
 
 
 BROKEN = ("forbidden", "beyond the budget", "of unknown law", "slower", "null though something is allowed")
-"""What may not happen: ``slower`` is that another one that is allowed is faster by more than 10 % beyond doubt."""
+"""What must not happen. ``slower``: another allowed strategy is faster by more than 10 %, beyond doubt."""
 
 
 def grid() -> Iterator[list[Settings]]:
-    """Yield settings that differ in memory alone: 288 in all."""
+    """Yield lists of settings that differ only in memory: 288 settings in all."""
     for step, batch, samples in itertools.product(STEPS, BATCHES, SAMPLES):
         yield [Settings(memory, step, batch, samples, EPOCHS) for memory in MEMORY]
 
 
 def replay(records: Sequence[Record], own: str = "") -> dict[str, int]:
-    """Return how often recommendations were made and broke a rule; all counts of broken rules should be zero.
+    """Count the recommendations made and the rules they broke; every count of a broken rule should be zero.
 
-    Of every question from which a loader can be chosen, and every case of it that ``records`` hold.
+    Covers every question from which a loader can be chosen, and every case of it that ``records`` hold.
     """
     counts: Counter[str] = Counter(dict.fromkeys(("cases", "settings", "recommended", "null", *BROKEN), 0))
     for name in candidates.questions():
@@ -113,10 +112,10 @@ def _is_sound(trials: Sequence[Record]) -> bool:
 
 
 def _bound(trials: Sequence[Record], capacity: int, settings: Settings) -> float | None:
-    """Return the upper bound of memory, in bytes; ``None`` where it is unknown.
+    """Return the upper bound of memory, in bytes; ``None`` if it is unknown.
 
-    What is there without any data is held in batches, and so is all of it where memory does not follow the data: twice
-    the batch needs twice of that.
+    Memory needed without any data holds batches, and so does all of it if memory does not depend on the data: doubling
+    the batch doubles that part.
     """
     samples = settings.samples
     points: dict[int, dict[int, float]] = {}
@@ -142,7 +141,7 @@ def _bound(trials: Sequence[Record], capacity: int, settings: Settings) -> float
 
 
 def _total(trials: Sequence[Record], settings: Settings) -> dict[int, float]:
-    """Return the seconds of all epochs of each round, from the trials with most data."""
+    """Return the seconds of all epochs by round, from the trials with the most data."""
     sizes = sorted({each.metrics.samples or 0 for each in trials})
     found = {}
     for each in trials:

@@ -15,16 +15,16 @@ from loaders._stats import Estimate, estimate
 
 
 class Advised(msgspec.Struct, frozen=True):
-    """One strategy's verdict, with the figures that it follows from.
+    """One strategy's verdict, with the figures behind it.
 
     Attributes
     ----------
     memory
-        In bytes: what it needs at the reader's samples; ``None`` where that is unknown.
+        In bytes: what it needs at the reader's samples; ``None`` if that is unknown.
     law
-        How its memory follows the amount of data.
+        How its memory depends on the amount of data.
     wait
-        In seconds: what a step waits for its batch; without a step, what a batch takes.
+        In seconds: how long a step waits for its batch; without a step, how long a batch takes.
     total
         In seconds: all epochs, training steps included.
     ratio
@@ -42,7 +42,7 @@ class Advised(msgspec.Struct, frozen=True):
 
 
 class Source(msgspec.Struct, frozen=True):
-    """Where an answer's figures come from: one run of one question, of one commit, on one processor."""
+    """Where an answer's figures come from: one run of one question, at one commit, on one processor."""
 
     machine: str
     own: bool
@@ -59,7 +59,7 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What to take, or why nothing can be named, with a verdict on every strategy: the best first."""
+    """What to take, or why nothing can be named, with a verdict on every strategy, best first."""
 
     recommended: str | None
     because: str
@@ -80,7 +80,7 @@ def answer(
     source: Source | None,
     measure: str,
 ) -> Answer:
-    """Return the decision on candidates with its words; ``measure`` is the command that measures them."""
+    """Return the decision on the candidates in words; ``measure`` is the command that measures them."""
     reckoned = reckon(candidates, settings)
     decision = reckoned.decide(settings.memory)
     rank = {name: index for index, name in enumerate(CHOICE)}
@@ -167,7 +167,7 @@ def _verdict(
 
 
 def _ratio(judged: Judged) -> str:
-    """Put a ratio of totals to the fastest's into words."""
+    """Put the ratio of a total to the fastest strategy's into words."""
     ratio = judged.ratio
     if ratio.low is None or ratio.high is None:
         return f"undecided ({_words.factor(ratio.value)}, single sample)"
@@ -182,7 +182,7 @@ def _ratio(judged: Judged) -> str:
 
 
 def _why(decision: Decision, reckoned: Reckoned, settings: Settings, source: Source | None) -> Iterator[str]:
-    """Yield the sentences for a recommendation: first whether loading is the bottleneck."""
+    """Yield the sentences of a recommendation, first whether loading is the bottleneck."""
     winner = decision.recommended or ""
     wait = _words.estimated(_waited(reckoned.waits[winner]), _words.duration)
     step = _words.duration(settings.step)
@@ -220,7 +220,7 @@ def _lacking(decision: Decision, source: Source | None) -> Iterator[str]:
 
 
 def _why_not(decision: Decision, reckoned: Reckoned, settings: Settings, measure: str) -> Iterator[str]:
-    """Yield the sentences for no recommendation: the least memory that would do, and what to measure."""
+    """Yield the sentences if nothing is recommended: the least memory that would do, and what to measure."""
     kinds = decision.kinds
     bounds = {
         name: bound.high
@@ -247,12 +247,12 @@ def _why_not(decision: Decision, reckoned: Reckoned, settings: Settings, measure
 
 
 def _first_reason(unknown: Sequence[str], reckoned: Reckoned) -> str:
-    """Return why the memory of one of them is unknown."""
+    """Return the first known reason why their memory is unknown."""
     return next((f"{name}: {reckoned.laws[name].why}" for name in unknown if name in reckoned.laws), "")
 
 
 def _waited(waits: Mapping[int, float]) -> Estimate:
-    """Return the mean of what a step waits; nobody waits for less than no time."""
+    """Return the mean wait of a step, with an interval that does not go below zero."""
     found = estimate(list(waits.values()), "linear")
     return found if found.low is None else msgspec.structs.replace(found, low=max(0.0, found.low))
 

@@ -2,7 +2,7 @@
 
 ``touched``   which strategies a change can have touched, from the sources; pure
 ``judge``     blocks of trials to a verdict with its interval; pure
-``sides``     two commits side by side, each of which runs its own trials
-``run``       interleaved blocks of trials until all is decided or the time is up
-``selftest``  the same with identical sides and with planted differences: its own error
+``sides``     two commits side by side, each running its own trials
+``run``       interleaved blocks of trials until everything is decided or the time is up
+``selftest``  how often the check is wrong, with identical sides and with planted differences
 """

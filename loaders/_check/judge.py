@@ -1,12 +1,12 @@
 """From blocks of interleaved trials to a verdict with its interval. Pure.
 
-A block is A B B A: what drifts evenly through it weighs on both sides alike. Its outcome is one number, the difference
-of the sides' means (of logarithms for times), and blocks are independent of each other. The mean over blocks is
-trimmed, because one trial in a few dozen takes several times as long as the others for reasons of the machine; its
-interval is Yuen's (1974), which for up to four blocks is Student's.
+A block is A B B A, so an even drift affects both sides alike. Its outcome is one number, the difference of the sides'
+means (of logarithms for times), and blocks are independent of each other. The mean over blocks is trimmed, because one
+trial in a few dozen takes several times as long as the others, for reasons of the machine; its interval is Yuen's
+(1974), which for up to four blocks is Student's.
 
-The word comes from the judge of the whole project (``loaders._judge``), with margins and a confidence of the check's.
-It is asked again as blocks come in, of several strategies, of two figures each and of how often each fails. All these
+The verdict comes from the project's one judge (``loaders._judge``), with the check's own margins and confidence. It is
+asked for again as blocks come in, for several strategies, for two figures each and for how often each fails. All these
 questions share ``FAMILY`` (Bonferroni), so a check of a change that changes nothing is seldom wrong about anything.
 """
 
@@ -25,14 +25,14 @@ Verdict = Literal["slower", "faster", "fatter", "leaner", "no difference", "unde
 Figure = Literal["time", "memory"]
 
 FAMILY = 0.05
-"""The chance that a check in which nothing differs calls anything different, margins not counted."""
+"""The chance that a check in which nothing differs reports any difference, margins not counted."""
 
 LOOKS = (4, 6, 8, 11, 15, 20, 27, 36, 48)
-"""After so many blocks a verdict is asked. The last is the most that a check takes of one strategy: it tells failures
-in 20 % of trials from none."""
+"""The numbers of blocks after which a verdict is due. The last is the most that a check runs of one strategy: it
+tells failures in 20 % of trials from none."""
 
 UNFAILING = 8
-"""Blocks without a failure after which a strategy counts as one that does not fail: of those that fail in 20 % of
+"""After this many blocks without a failure, a strategy counts as not failing: of strategies that fail in 20 % of
 trials, 97 % have shown it by then."""
 
 WORDS: dict[Figure, dict[str, Verdict]] = {
@@ -41,18 +41,18 @@ WORDS: dict[Figure, dict[str, Verdict]] = {
 }
 
 TRIMMED = 0.2
-"""The share of blocks at either end that the mean leaves out: Yuen's, and Wilcox's, recommendation."""
+"""The share of blocks at either end that the mean leaves out, as Yuen and Wilcox recommend."""
 
 TIME_MARGIN, TIME_ALIKE = 1.02, 1.05
-"""As factors. A change is confirmed when its whole interval lies beyond the first, and there is no difference when the
-whole interval lies within the second."""
+"""Factors. A change is confirmed if its whole interval lies beyond the first, and there is no difference if the whole
+interval lies within the second."""
 
 MEMORY_MARGIN, MEMORY_ALIKE = RESOLUTION, 2 * RESOLUTION
-"""The same in bytes, or as a share of the peak (``TIME_ALIKE``) if that is more for the second."""
+"""The same in bytes; for the second, a share of the peak (``TIME_ALIKE``) if that is more."""
 
 
 class Block(msgspec.Struct, frozen=True):
-    """One figure of four trials, two of either side; a side has one where the other trial failed."""
+    """One figure from four trials, two on each side; a side has only one if its other trial failed."""
 
     a: tuple[float, ...]
     b: tuple[float, ...]
@@ -64,14 +64,14 @@ class Judgement(msgspec.Struct, frozen=True):
     Attributes
     ----------
     change
-        B over A for a time; B minus A, in bytes, for memory. The interval is that of all questions of the check
-        together, so it is wider than one of 95 % for this figure alone.
+        B over A for time; B minus A, in bytes, for memory. The interval covers all questions of the check together, so
+        it is wider than a 95 % interval for this figure alone.
     a, b
         The trimmed means, in seconds or bytes.
     blocks
-        How many it rests on.
+        How many blocks the verdict rests on.
     enough
-        Undecided: blocks in all that would decide at this spread, where that is known.
+        If undecided, the total number of blocks that would decide at this spread, if known.
     """
 
     verdict: Verdict
@@ -83,7 +83,7 @@ class Judgement(msgspec.Struct, frozen=True):
 
 
 class Failures(msgspec.Struct, frozen=True):
-    """How many of so many trials of either side were not ok."""
+    """How many trials of each side were not ok, and how many were run."""
 
     a: int = 0
     b: int = 0
@@ -92,7 +92,7 @@ class Failures(msgspec.Struct, frozen=True):
 
     @property
     def p(self) -> float:
-        """The chance of so many on B's side or more, were both sides to fail alike: Fisher's exact test, one-sided."""
+        """The chance of this many or more failures on B's side if both fail alike: Fisher's exact test, one-sided."""
         from scipy.special import gammaln
 
         def ways(total: int, chosen: int) -> float:
@@ -107,7 +107,7 @@ class Failures(msgspec.Struct, frozen=True):
         return min(math.fsum(map(math.exp, found)), 1.0)
 
     def are_more(self, questions: int) -> bool:
-        """Whether B fails more often than A beyond doubt, where so many questions are asked."""
+        """Whether B fails more often than A beyond doubt, when this many questions are asked."""
         return self.p < _alpha(questions)
 
     @property
@@ -117,23 +117,23 @@ class Failures(msgspec.Struct, frozen=True):
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether a side has failed each time: nothing can be measured. If that is B's alone, a few more prove it."""
+        """Whether A has failed every time, so nothing can be measured. If only B has, a few more trials prove it."""
         return self.of_a >= GIVE_UP_AFTER and self.a == self.of_a
 
 
 GIVE_UP_AFTER = 4
-"""Trials of a side, all of which have failed."""
+"""Trials of side A, all of which have failed."""
 
 NONE_FAILED = Failures()
 
 
 def judge(figure: Figure, blocks: Sequence[Block], questions: int) -> Judgement:
-    """Return the verdict on so many blocks, where so many strategies and figures are judged in the same check.
+    """Return the verdict on these blocks, when the check asks this many questions in all.
 
     Raises
     ------
     ValueError
-        Without blocks, or for a time that is not positive.
+        Without blocks, or if a time is not positive.
     """
     if not blocks:
         raise ValueError("no blocks")
@@ -165,7 +165,7 @@ def _alpha(questions: int) -> float:
 
 
 def is_due(blocks: int, judgements: Sequence[Judgement], failures: Failures = NONE_FAILED, questions: int = 1) -> bool:
-    """Whether a strategy needs another block: it has not been asked, or something is undecided and may be decided."""
+    """Whether a strategy needs another block: no verdict is due yet, or something undecided may still be decided."""
     if blocks >= LOOKS[-1] or failures.is_hopeless:
         return False
     if blocks not in LOOKS:

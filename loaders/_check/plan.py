@@ -1,4 +1,4 @@
-"""What a check measures: the strategies that both sides have and that differ, each with how to run it."""
+"""What a check measures: strategies that both sides have and that may differ, and how to run each."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ def subjects(
     Parameters
     ----------
     only
-        ``QUESTION`` or ``QUESTION.STRATEGY``; without any, what the change can have touched. Of a question that is
-        touched as a whole the strategies that carry its finding stand for it.
+        ``QUESTION`` or ``QUESTION.STRATEGY``; if empty, what the change can have touched. If all of a question is
+        touched, only its quick strategies run.
     say
-        Is told what cannot be compared because one side lacks it.
+        Called with what cannot be compared because one side lacks it.
     every
         Measure all, or all of ``only``, whatever the change can have touched.
 
     Raises
     ------
     InputError
-        For a name that neither side has.
+        For a name that the two sides do not both have.
     """
     listed = [_names(side.strategies()) for side in (a, b)]
     for side, own, other in ((a, listed[0], listed[1]), (b, listed[1], listed[0])):
@@ -63,9 +63,8 @@ def _named(only: Sequence[str], both: Mapping[str, set[str]]) -> dict[str, set[s
 
 
 def _standing_for(question: str, names: set[str], every: Collection[str]) -> set[str]:
-    """Return the strategies that carry a question's finding where all are touched: all would take hours."""
-    known = _registry.questions().get(question)
-    quick = set(known.quick if known else ()) & names
+    """Return only the quick strategies if the whole question is touched: all of them would take hours."""
+    quick = set(_registry.quick(question) if question in _registry.questions() else ()) & names
     return quick if quick and names == set(every) else names
 
 

@@ -1,4 +1,4 @@
-"""The strategies of ``python -m loaders selftest``: the same work, and with so much more time or memory."""
+"""The strategies of ``python -m loaders selftest``: the same work, as it is and with added time or memory."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from loaders import Batch, Job, variant
-from loaders.batching import Files, _native_steps
+from loaders.questions.batching import Files, _native_steps
 
 WORK = 300
-"""Digests of ``BLOCK`` bytes: about a tenth of a second on one core."""
+"""Number of digests of ``BLOCK`` bytes: about a tenth of a second on one core."""
 
 BLOCK, HELD = 2**18, 16
-"""Bytes of one digest; MiB that are held while the work is done."""
+"""Bytes per digest; MiB that are held during the work."""
 
 
 def _planted(name: str, more_time: int = 0, more_memory: int = 0) -> None:
@@ -34,7 +34,7 @@ def _planted(name: str, more_time: int = 0, more_memory: int = 0) -> None:
 
 
 EPOCHS = 3
-"""How often the tf.data subject decodes the photographs: start-up is a smaller part of the whole then."""
+"""How often the tf.data subject decodes the photographs, to make start-up a smaller part of the whole."""
 
 
 def _planted_in_tensorflow(name: str, more_time: int = 0, more_memory: int = 0) -> None:
@@ -45,7 +45,7 @@ def _planted_in_tensorflow(name: str, more_time: int = 0, more_memory: int = 0) 
         held = np.ones(more_memory * 2**17)
         data = job.inputs
         count = len(data.paths)
-        # What is decoded more is dropped behind the map: it costs what decoding costs, and delivers nothing.
+        # Extra photographs are dropped behind the map: they cost what decoding costs, and deliver nothing.
         dropped = count * (EPOCHS - 1) + count * EPOCHS * more_time // 100
         order = [*(index % count for index in range(dropped)), *range(count)]
         rows = (

@@ -12,20 +12,20 @@ import msgspec
 from loaders._check.judge import LOOKS, NONE_FAILED, Block, Failures, Figure, Judgement, is_due, judge
 
 FALLBACK = "epoch_time"
-"""The metric that every record has: what an older commit's trials lack is asked of neither side."""
+"""The metric that every record has. A metric that an older commit's trials lack is used for neither side."""
 
 
 class Subject(msgspec.Struct, frozen=True):
-    """A strategy in a case, and how either side is asked to run it once.
+    """A strategy in a case, and how each side runs it once.
 
     Attributes
     ----------
     a, b
         Run one trial with a seed, and return its record.
     time
-        The metric that stands for time.
+        The metric used as time.
     figures
-        What is judged.
+        The figures that are judged.
     """
 
     name: str
@@ -41,13 +41,13 @@ class Outcome(msgspec.Struct, frozen=True):
     Attributes
     ----------
     message
-        What failed first, by side, or why nothing was measured. Empty otherwise.
+        The first failure of each side, or why nothing was measured. Empty otherwise.
     broken
-        Whether B fails more often beyond doubt.
+        Whether B fails more often, beyond doubt.
     failures
-        How many trials of either side failed.
+        How many trials of each side failed.
     timed_by
-        The metric that stands for time where it is not the one that ranks the question, as a side lacks that.
+        The metric used as time, if it is not the one that ranks the question because a side lacks that.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
     @property
     def judgements(self) -> list[Judgement]:
-        """The verdicts that there are."""
+        """The judgements that exist, of time and memory."""
         return [each for each in (self.time, self.memory) if each]
 
 
@@ -82,7 +82,7 @@ class _State:
         self.schemas: dict[str, int | None] = {"a": None, "b": None}
 
     def run_block(self, seed: int) -> None:
-        """Run A B B A and keep what is ok; both sides draw alike."""
+        """Run A B B A and keep what is ok; both sides get the same seed."""
         found: dict[str, list[dict[str, Any]]] = {"a": [], "b": []}
         for letter in "abba":
             record = (self.subject.a if letter == "a" else self.subject.b)(seed)
@@ -101,7 +101,7 @@ class _State:
 
     @property
     def are_two_instruments(self) -> bool:
-        """Whether the sides' records have different meanings: then no figure of one is held against the other's."""
+        """Whether the sides' records have different meanings, so that their figures must not be compared."""
         return None not in self.schemas.values() and self.schemas["a"] != self.schemas["b"]
 
     def is_due(self, questions: int) -> bool:
@@ -109,11 +109,11 @@ class _State:
         if self.are_two_instruments:
             return False
         if self.count not in LOOKS and not self.failures.is_hopeless:
-            return True  # without judging: that takes a while, and nobody asks
+            return True  # without judging, which takes a while and is not needed yet
         return is_due(self.count, self.outcome(questions).judgements, self.failures, questions)
 
     def outcome(self, questions: int) -> Outcome:
-        """Judge what there is, once after each block."""
+        """Judge the trials so far, once after each block."""
         if self.judged is None or self.judged[0] != self.count:
             self.judged = (self.count, self._outcome(questions))
         return self.judged[1]
@@ -145,7 +145,7 @@ class _State:
         )
 
     def _blocks(self, figure: Figure, time_metric: str) -> list[Block]:
-        """Return the blocks of which both sides have a figure: a trial that failed costs itself alone."""
+        """Return the blocks in which both sides have a figure: a failed trial costs only itself."""
         found = []
         for each in self.measured:
             values = {
@@ -172,14 +172,14 @@ def run(
     told: Callable[[list[Outcome]], None] | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> list[Outcome]:
-    """Measure all subjects, the undecided ones again and again, for at most so many seconds.
+    """Measure all subjects, the undecided ones again and again, for at most this many seconds.
 
     Parameters
     ----------
     questions
-        How many verdicts share the chance of a false alarm; by default all that are asked for, failures among them.
+        How many verdicts share the chance of a false alarm; by default all that are asked for, including failures.
     told
-        Is given all outcomes so far after each block; of an interrupted check it has what was measured.
+        Called with all outcomes so far after each block, so an interrupted check has what was measured.
     """
     end = clock() + seconds
     states = [_State(each) for each in subjects]

@@ -1,8 +1,8 @@
-"""How often the check is wrong, and what it finds: the same trials with identical sides and with planted differences.
+"""How often the check is wrong, and what it finds: trials with identical sides and with planted differences.
 
-Each check goes the whole way, trial by trial to a verdict, on one strategy and a twin that does the same with so much
-more. There are two such subjects: Python that works for about a tenth of a second on one core and holds a few MiB, and
-a tf.data map over the corpus' photographs, on all cores. They spread differently, so power is stated of each.
+Each check goes the whole way, from trials to a verdict, on one strategy and a twin that does a known amount more. There
+are two such subjects: Python that works for about a tenth of a second on one core and holds a few MiB, and a tf.data
+map over the corpus' photographs, on all cores. Their spreads differ, so power is stated for each.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from loaders._trial import log
 from loaders._trial.record import Environment, Record
 
 QUESTIONS_OF: dict[str, str] = {"python": "selection", "tensorflow": "batching"}
-"""The question of each subject, which checks what it delivers."""
+"""The question of each subject; it checks what the subject delivers."""
 
 NAME = "selftest.jsonl"
 FILE = Path(__file__).with_name("planted.py")
 
 EFFICIENCY = 1.06
-"""The error of the mean that leaves out a fifth at either end, over that of the mean, of normal noise (Wilcox)."""
+"""The error of a mean that leaves out a fifth at either end, over that of the plain mean, for normal noise (Wilcox)."""
 
 QUESTIONS = 3
-"""Verdicts of a check of one strategy: its time, its memory, and how often it fails."""
+"""Verdicts in a check of one strategy: its time, its memory, and how often it fails."""
 
 
 class Kind(msgspec.Struct, frozen=True):
     """A kind of check: what is planted, which figure must show it, and the verdict that is right.
 
-    ``share`` is how many of the checks asked for are of this kind: a difference that hardly matters needs fewer.
+    ``share`` is the fraction of the requested checks that this kind runs: a difference that hardly matters needs fewer.
     ``same`` is the strategy without the difference.
     """
 
@@ -77,13 +77,13 @@ class Tally(msgspec.Struct, frozen=True):
     Attributes
     ----------
     verdicts
-        How often which; of a kind with nothing planted, of both figures.
+        How often each verdict occurred; for a kind with nothing planted, over both figures.
     alarms
         Checks that confirmed a regression.
     blocks
-        Of each check, in order.
+        The number of blocks of each check, in order.
     spread
-        The standard deviation of a block's logarithm of the ratio of times; ``None`` where time was not judged.
+        The standard deviation of the logarithm of a block's ratio of times; ``None`` if time was not judged.
     """
 
     kind: str
@@ -95,7 +95,7 @@ class Tally(msgspec.Struct, frozen=True):
 
 
 def proportion(count: int, total: int) -> tuple[float, float]:
-    """Return the 95 % interval of a share: Clopper and Pearson's (1934), exact and so rather too wide."""
+    """Return the 95 % interval of a share: Clopper and Pearson's (1934), exact and therefore rather too wide."""
     from scipy.special import betaincinv
 
     low = float(betaincinv(count, total - count + 1, 0.025)) if count else 0.0
@@ -104,9 +104,9 @@ def proportion(count: int, total: int) -> tuple[float, float]:
 
 
 def detectable(spread: float, blocks: int, questions: int = QUESTIONS) -> float:
-    """Return the smallest slow-down, as a factor, that so many blocks confirm nine times in ten.
+    """Return the smallest slow-down, as a factor, that this many blocks confirm nine times in ten.
 
-    The margin, half the interval, and the quantile of nine in ten, each in units of the error of the trimmed mean.
+    It is the margin plus half the interval and the quantile of nine in ten, in units of the trimmed mean's error.
     """
     from scipy.special import stdtrit
 
@@ -117,7 +117,7 @@ def detectable(spread: float, blocks: int, questions: int = QUESTIONS) -> float:
 
 
 class Checked(msgspec.Struct, frozen=True):
-    """One check of the selftest, as its log keeps it; ``key`` tells those apart that another code has run."""
+    """One check of the selftest, as it is logged; ``key`` separates checks that different code has run."""
 
     key: str
     kind: str
@@ -127,7 +127,7 @@ class Checked(msgspec.Struct, frozen=True):
 
 
 class Selftest(msgspec.Struct, frozen=True):
-    """How the checks of the newest selftest of a machine ended, and where."""
+    """How the checks of a machine's newest selftest ended, and where they ran."""
 
     started: str
     environment: Environment
@@ -135,7 +135,7 @@ class Selftest(msgspec.Struct, frozen=True):
 
 
 def key() -> str:
-    """Return the digest of what decides how a check ends."""
+    """Return the digest of the code that decides how a check ends."""
     package = Path(__file__).parents[1]
     files = sorted([package / "_judge.py", *(package / "_check").glob("*.py"), *(package / "_trial").glob("*.py")])
     return hashlib.blake2b(b"".join(file.read_bytes() for file in files), digest_size=4).hexdigest()
@@ -149,16 +149,16 @@ def selftest(
     kinds: Sequence[Kind] = KINDS,
     told: Callable[[Tally], None] = lambda _: None,
 ) -> list[Tally]:
-    """Run so many checks of each kind, each for at most so many seconds, and return how they ended.
+    """Run the checks of each kind, each for at most ``seconds`` seconds, and return how they ended.
 
     Parameters
     ----------
     trial
-        Runs a planted strategy, of the subject that the kinds are of, with a seed.
+        Runs a planted strategy, for the subject that the kinds belong to, with a seed.
     path
-        Of the log. Each check is appended as soon as it has ended; those that the same code has logged count.
+        The log. Each check is appended as soon as it ends; checks that the same code has already logged count.
     told
-        Is given the tally so far after each check.
+        Called with the tally so far after each check.
     """
     own = key()
     logged = [each for each in _read(path) if each.key == own]
@@ -188,7 +188,7 @@ def selftest(
 
 
 def newest(path: Path, say: Callable[[str], None] = lambda _: None) -> Selftest | None:
-    """Return what the log of a machine holds of the newest code; ``None`` where it holds nothing."""
+    """Return what a machine's log holds from the newest code; ``None`` if it holds nothing."""
     checked = _read(path, say)
     if not checked:
         return None
@@ -202,7 +202,7 @@ def newest(path: Path, say: Callable[[str], None] = lambda _: None) -> Selftest 
 
 
 OLDER_WORD = (b'"verdict":"inconclusive"', b'"verdict":"undecided"')
-"""What an older check called it, and what it is called."""
+"""The word that an older check wrote, and the one used now."""
 
 
 def _read(path: Path, say: Callable[[str], None] = lambda _: None) -> list[Checked]:
@@ -250,7 +250,7 @@ def line(tally: Tally) -> tuple[str, ...]:
 
 
 def sentences(tallies: Sequence[Tally]) -> list[str]:
-    """Say of each subject what the smallest slow-down is that would be found nine times in ten, from its own spread."""
+    """State for each subject the smallest slow-down that would be found nine times in ten, from its own spread."""
     said = []
     for subject, kinds in KINDS_OF.items():
         names = {kind.name for kind in kinds}
@@ -270,7 +270,7 @@ SUBJECTS = {"python": "Python subject", "tensorflow": "tf.data subject"}
 
 
 def _spread(outcome: Outcome) -> float | None:
-    """Return the spread of a block that an interval of the ratio tells of."""
+    """Return a block's spread, worked out from the interval of the ratio."""
     from scipy.special import stdtrit
 
     judged = outcome.time

@@ -12,7 +12,7 @@ HEADINGS = ("strategy", "time", "change", "memory", "change", "blocks", "failed"
 
 
 def lines(outcomes: Sequence[Outcome]) -> list[tuple[str, ...]]:
-    """Return a line for each strategy, what got worse first: the cells under ``HEADINGS``."""
+    """Return the cells under ``HEADINGS``, a line for each strategy, regressions first."""
     ordered = sorted(outcomes, key=lambda each: (not each.is_regression, bool(each.message), each.name))
     return [_line(each) for each in ordered]
 
@@ -84,7 +84,7 @@ def summary(outcomes: Sequence[Outcome]) -> str:
 
 
 def markdown(outcomes: Sequence[Outcome], title: str) -> str:
-    """Return the summary for a pull request: what got worse or better open, the rest folded."""
+    """Return the summary for a pull request: what got worse or better is shown, the rest is folded."""
     told = [each for each in outcomes if _is_news(each)]
     rest = [each for each in outcomes if not _is_news(each)]
     parts = [f"## {title}", summary(outcomes)]
@@ -115,5 +115,5 @@ def _table(outcomes: Sequence[Outcome]) -> str:
 
 
 def _cell(text: str) -> str:
-    """Return a text that stays in its cell, whatever a message holds."""
+    """Return the text so that it stays in its cell, whatever a message holds."""
     return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")

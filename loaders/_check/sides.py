@@ -1,4 +1,4 @@
-"""Two commits side by side: each a tree of its own that runs its own trials, through its own command line."""
+"""Two commits side by side: each has its own tree, and runs its own trials through its own command line."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ WORKING_TREE = "the working tree"
 
 
 class Side(msgspec.Struct, frozen=True):
-    """One of the two: what it is called, the tree, and the interpreter with the tree's dependencies.
+    """One of the two sides: its name, its tree, and the interpreter with the tree's dependencies.
 
-    ``results`` is where its trials are logged: not among the published ones.
+    ``results`` is where its trials are logged, apart from the published ones.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Side(msgspec.Struct, frozen=True):
     def trial(self, arguments: list[str]) -> dict[str, Any]:
         """Run one trial, and return its record as its command line prints it.
 
-        A tree that does not know the strategy, the case or an option says so: status ``absent``.
+        If the tree does not know the strategy, the case or an option, the status is ``absent``.
         """
         done = self._run(["trial", *arguments, "--json"])
         if done.returncode in (0, 1) and done.stdout:
@@ -74,7 +74,7 @@ class Side(msgspec.Struct, frozen=True):
 
 
 def side(commit: str | None, repository: Path, place: Path) -> Side:
-    """Return a side: of a commit, laid out below ``place``, or of the working tree where none is given.
+    """Return a side: a commit, laid out below ``place``, or the working tree if no commit is given.
 
     Raises
     ------
@@ -128,7 +128,7 @@ def _dependencies(root: Path) -> list[str]:
 
 
 def _git(repository: Path, *arguments: str) -> bytes | None:
-    """Return what git prints; ``None`` where it refuses."""
+    """Return what git prints; ``None`` if it fails."""
     command = ["git", *arguments]
     done = subprocess.run(command, cwd=repository, capture_output=True, check=False)
     return done.stdout if done.returncode == 0 else None

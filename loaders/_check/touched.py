@@ -1,6 +1,6 @@
-"""Which strategies a change can have touched: by what their code reaches, not by lines. Pure.
+"""Which strategies a change can have touched: judged by what their code reaches, not by lines. Pure.
 
-A comment, a docstring or the layout of the code moves no figure, so sources are compared as syntax trees.
+Comments, docstrings and code layout change no figure, so sources are compared as syntax trees.
 """
 
 from __future__ import annotations
@@ -14,32 +14,37 @@ Sources = Mapping[str, str]
 
 PACKAGE = "loaders"
 MEASURES = ("_trial/child.py", "_trial/convert.py", "_trial/watch.py")
-"""What every trial goes through; what these import can move every figure."""
+"""Modules that every trial runs; whatever they import can change every figure."""
 
 DEPENDENCIES = "pyproject.toml"
 
 
 def touched(before: Sources, after: Sources, strategies: Mapping[str, Iterable[str]]) -> dict[str, set[str]]:
-    """Return for each question the strategies whose figures may differ between two versions of the sources.
+    """Return, for each question, the strategies whose figures may differ between two versions of the sources.
 
     Parameters
     ----------
     strategies
-        The names of every question's strategies that both versions have.
+        For each question, the names of the strategies that both versions have.
     """
     if before.get(DEPENDENCIES) != after.get(DEPENDENCIES) or _shared_differs(before, after):
         return {question: set(names) for question, names in strategies.items()}
     found = {}
     for question, names in strategies.items():
-        path = f"{PACKAGE}/{question}.py"
-        parts = [_parts(sources.get(path, "")) for sources in (before, after)]
+        parts = [_parts(_source(sources, question)) for sources in (before, after)]
         changed = {name for name in parts[0].keys() | parts[1].keys() if parts[0].get(name) != parts[1].get(name)}
         found[question] = {
             name
             for name in names
-            if any(changed & (_reached(each, name) | _reached(each, "QUESTION") | {""}) for each in parts)
+            if any(changed & {"", *_reached(each, _defined(each, name)), *_reached(each, "QUESTION")} for each in parts)
         }
     return {question: names for question, names in found.items() if names}
+
+
+def _source(sources: Sources, question: str) -> str:
+    """Return the code of a question; older commits have it beside the machinery."""
+    places = (f"{PACKAGE}/questions/{question}.py", f"{PACKAGE}/{question}.py")
+    return next((sources[place] for place in places if place in sources), "")
 
 
 def _shared_differs(before: Sources, after: Sources) -> bool:
@@ -48,7 +53,7 @@ def _shared_differs(before: Sources, after: Sources) -> bool:
 
 
 def _imported(sources: Sources) -> set[str]:
-    """Return the files of the machinery that a trial imports, directly or not; question modules are left out."""
+    """Return the machinery's files that a trial imports, directly or indirectly; question modules are left out."""
     found: set[str] = set()
     waiting = [f"{PACKAGE}/{each}" for each in MEASURES]
     while waiting:
@@ -65,13 +70,13 @@ def _imported(sources: Sources) -> set[str]:
             for name in names:
                 stem = name.replace(".", "/")
                 waiting += [f"{stem}.py", f"{stem}/__init__.py"]
-    return {path for path in found if len(PurePosixPath(path).parts) > 2 or PurePosixPath(path).name.startswith("_")}
+    return {path for path in found if PurePosixPath(path).parts[1].startswith("_")}
 
 
 def _parts(source: str) -> dict[str, tuple[str, frozenset[str]]]:
     """Return what a module defines: for each name its syntax without docstrings, and the names that it uses.
 
-    Statements that define nothing stand under the empty name.
+    Statements that define nothing are kept under the empty name.
     """
     parts: dict[str, tuple[str, frozenset[str]]] = {}
     for node in ast.parse(source).body:
@@ -94,8 +99,13 @@ def _parts(source: str) -> dict[str, tuple[str, frozenset[str]]]:
     return parts
 
 
+def _defined(parts: Mapping[str, object], name: str) -> str:
+    """Return the function that declares a strategy: of a sweep it lacks the place at the end."""
+    return name if name in parts else name.rpartition("_")[0]
+
+
 def _reached(parts: Mapping[str, tuple[str, Set[str]]], name: str) -> set[str]:
-    """Return the names that a definition uses, directly or not, its own included."""
+    """Return the names that a definition uses, directly or indirectly, including its own."""
     found: set[str] = set()
     waiting = [name]
     while waiting:

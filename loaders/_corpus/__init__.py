@@ -1,8 +1,8 @@
-"""The bytes on disk: photographs and the records made of them, built once, reused by every trial.
+"""The bytes on disk: photographs and the records made from them, built once and reused by every trial.
 
-``open_corpus`` returns a ``Corpus``; it is the only entry. A corpus lies in a cache directory of its own,
-named by a digest of everything that decides its bytes, is put there in one rename, and is verified against
-its manifest's digests before it is used again. Nothing is ever written into the user's folder.
+``open_corpus`` returns a ``Corpus``; it is the only entry point. Each corpus has its own cache directory, named by a
+digest of everything that decides its bytes. It is put there in one rename, and verified against its manifest's digests
+before it is used again. Nothing is ever written into the user's folder.
 """
 
 from loaders._corpus._damage import damage

@@ -10,10 +10,10 @@ from loaders._corpus._manifest import Shard
 
 
 def damage(shards: Iterable[Shard]) -> Iterator[str]:
-    """Yield what is wrong with each file, in words; nothing for files that are whole.
+    """Yield what is wrong with each file, in words; nothing for an intact file.
 
-    A file is read record by record, with TensorFlow's reader, so every checksum is verified; a record's features are
-    held against those of the first record that can be read.
+    Files are read record by record with TensorFlow's reader, so every checksum is verified; a record's features are
+    compared with those of the first readable record.
     """
     expected: dict[str, str] = {}
     for shard in shards:

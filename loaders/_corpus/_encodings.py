@@ -1,6 +1,6 @@
-"""Further encodings of a corpus as TFRecord shards, made in a process of their own when they are first asked for.
+"""Further encodings of a corpus as TFRecord shards, made in their own process when first requested.
 
-A trial's ``prepare`` asks for them. Were they made in the trial's own process, its allocator would have been used
+A trial's ``prepare`` requests them. If they were made in the trial's own process, its allocator would have been used
 before the baseline is read.
 """
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import tensorflow as tf
 
 INTEGERS = 10_000
-"""Records of ``int64``: what a write-up drew the read orders with."""
+"""Number of ``int64`` records: a write-up drew the read orders with this many."""
 
 INDEX = "index.json"
 
@@ -63,7 +63,7 @@ def encoded(corpus: Corpus, encoding: str, count: int | None = None) -> list[Sha
 
 
 def _whole(root: Path) -> list[Shard] | None:
-    """Return the shards that lie at a place, if each is there in its full length."""
+    """Return the shards at a place, if each is there in full length."""
     try:
         shards = msgspec.json.decode((root / INDEX).read_bytes(), type=list[Shard])
         whole = all((root / each.path).stat().st_size == each.size for each in shards)
@@ -102,7 +102,7 @@ def decoded(path: str) -> tf.Tensor:
 
 
 def main() -> None:
-    """Write an encoding next to its place, then move it there in one rename."""
+    """Write an encoding beside its final place, then move it there in one rename."""
     corpus, encoding, images, root = load_corpus(Path(sys.argv[1])), sys.argv[2], int(sys.argv[3]), Path(sys.argv[4])
     remove_abandoned(root.parent, BUILDING)
     temporary = Path(tempfile.mkdtemp(prefix=f"{BUILDING}{os.getpid()}-", dir=root.parent))
@@ -111,8 +111,8 @@ def main() -> None:
         with silent_stderr():
             shards = write_shards(temporary, encoding, _records(corpus, encoding, images), count)
         (temporary / INDEX).write_bytes(msgspec.json.encode(shards))
-        sync_tree(temporary)  # what is found again is held against its length only
-        if root.exists():  # left incomplete, or made by another process meanwhile
+        sync_tree(temporary)  # an existing file is later checked by its length only
+        if root.exists():  # incomplete, or made by another process meanwhile
             shutil.rmtree(root)
         temporary.rename(root)
     finally:

@@ -1,4 +1,4 @@
-"""What a corpus is: plain values that name the files and say what is in them."""
+"""The values that describe a corpus: they name the files and say what is in them."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Size:
     Attributes
     ----------
     images
-        JPEG files in the corpus; of the user's own folder at most so many are used.
+        JPEG files in the corpus; at most this many of the user's own folder are used.
     photographs
         640x480 photographs, the work of ``resize``.
     rounds
-        Rounds of a comparison unless told otherwise.
+        Rounds of a comparison, unless another number is given.
     all_cases
-        Whether a comparison covers every value of a question's axes, or the default only.
+        Whether a comparison covers every value of a question's axes or only the default.
     """
 
     images: int
@@ -43,8 +43,8 @@ SIZES = {
     "full": Size(images=1500, photographs=4, rounds=6, all_cases=True),
     "large": Size(images=2560, photographs=4, rounds=3, all_cases=False),
 }
-"""``tiny`` is for tests, ``small`` for a quick look, ``full`` for published numbers, ``large`` to see whether what
-follows from smaller amounts holds for more."""
+"""``tiny`` is for tests, ``small`` for a quick look, ``full`` for published numbers, ``large`` to see whether
+conclusions from smaller amounts hold for more."""
 
 
 class Image(msgspec.Struct, frozen=True):
@@ -65,7 +65,7 @@ class Shard(msgspec.Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """Bytes of the file: a record ends with a checksum of 4 bytes."""
+        """The size of the file in bytes: a record ends with a checksum of 4 bytes."""
         return self.offsets[-1] + self.lengths[-1] + 4 if self.offsets else 0
 
 
@@ -77,7 +77,7 @@ class LeftOut(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """What ``manifest.json`` holds; every path is relative to the corpus.
+    """The contents of ``manifest.json``; every path is relative to the corpus.
 
     ``origin`` is ``photographs of scikit-image`` or ``own folder``: the folder itself is not named, so
     that a result can be published. ``digests`` maps every other file to its BLAKE2b digest.
@@ -95,7 +95,7 @@ class Manifest(msgspec.Struct, frozen=True):
 
 
 def spread(count: int, most: int) -> list[int]:
-    """Return at most ``most`` places of ``count``, evenly spread: what is sorted by label keeps each label's share."""
+    """Return at most ``most`` of ``count`` indices, evenly spread: in a list sorted by label, each keeps its share."""
     few = min(count, most)
     return [index * count // few for index in range(few)]
 
@@ -114,7 +114,7 @@ class Corpus:
 
     @property
     def image_paths(self) -> list[str]:
-        """The JPEG files, sorted by label, absolute."""
+        """Absolute paths of the JPEG files, sorted by label."""
         return [str(self.root / image.path) for image in self.manifest.images]
 
     @property
@@ -123,16 +123,16 @@ class Corpus:
         return [image.label for image in self.manifest.images]
 
     def evenly(self, most: int) -> list[int]:
-        """Return the places of at most ``most`` images, evenly spread so that every label keeps its share."""
+        """Return the indices of at most ``most`` images, evenly spread so that every label keeps its share."""
         return spread(len(self.manifest.images), most)
 
     def amount(self, data: str, most: int) -> int:
-        """Return how many images ``x1``, ``x4`` or ``x16`` are: so many sixteenths of ``most``, or of all there are.
+        """Return how many images ``x1``, ``x4`` or ``x16`` means, in sixteenths of ``most`` (of all, if fewer).
 
         Raises
         ------
         InputError
-            Where there are not so many.
+            If there are not that many.
         """
         count = max(1, min(most, len(self.manifest.images)) * int(data.removeprefix("x")) // 16)
         if count > len(self.manifest.images):
@@ -143,18 +143,18 @@ class Corpus:
 
     @property
     def shard_paths(self) -> list[str]:
-        """The TFRecord files in order, absolute; a record holds ``image`` (the JPEG's bytes) and ``label``."""
+        """Absolute paths of the TFRecord files, in order; a record holds ``image`` (JPEG bytes) and ``label``."""
         return [str(self.root / shard.path) for shard in self.manifest.shards]
 
     @property
     def shards(self) -> list[Shard]:
-        """The TFRecord files with the place of each record."""
+        """The TFRecord files with the position of each record."""
         return self.manifest.shards
 
     def encoded(self, encoding: str, count: int | None = None) -> list[Shard]:
-        """Return the shards of an encoding, their paths absolute; it is made when it is first asked for.
+        """Return the shards of an encoding, with absolute paths; it is made when first requested.
 
-        With ``count``, those of so many of the images, evenly spread (see ``evenly``).
+        With ``count``, it holds only that many of the images, evenly spread (see ``evenly``).
 
         ``jpeg``: as ``shards``. ``tensor``: the decoded pixels (uint8, at most 500x375, about 0.5 MB) as
         ``tf.io.serialize_tensor`` writes them, and the label. ``int64``: the numbers from 0 to 9999 and no picture.
@@ -162,7 +162,7 @@ class Corpus:
         Raises
         ------
         InputError
-            Where it cannot be written.
+            If it cannot be written.
         """
         from loaders._corpus import _encodings
 

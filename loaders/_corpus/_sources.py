@@ -32,7 +32,7 @@ PHOTOGRAPHS = (
     "retina.jpg",
     "rocket.jpg",
 )
-"""The colour photographs that are inside scikit-image's wheel (0.25 and later), so nothing is downloaded."""
+"""The colour photographs inside scikit-image's wheel (0.25 and later), so nothing is downloaded."""
 
 SUFFIXES = (".jpg", ".jpeg", ".png")
 JPEG_QUALITY = 92
@@ -42,7 +42,7 @@ IMAGE_WIDTH, IMAGE_HEIGHT = 500, 375
 
 
 class Picture(msgspec.Struct, frozen=True):
-    """One picture on its way into a corpus: the bytes of a JPEG file, and how it had to be changed."""
+    """One picture on its way into a corpus: the bytes of a JPEG file, and how it was converted."""
 
     label: str
     jpeg: bytes
@@ -53,7 +53,7 @@ class Picture(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Found:
-    """A file of the user's folder; ``name`` is its path inside it, ``identity`` changes when the file does."""
+    """A file of the user's folder; ``name`` is its path inside the folder, ``identity`` changes when the file does."""
 
     path: Path
     name: str
@@ -112,7 +112,7 @@ def photographs(count: int, seed: int) -> Iterator[Picture]:
 
 
 def sharp_crops(count: int, width: int, height: int, seed: int) -> list[NDArray[np.uint8]]:
-    """Return ``count`` crops, not scaled, of those photographs that are large enough."""
+    """Return ``count`` unscaled crops of the photographs that are large enough."""
     import numpy as np
 
     large = [each for each in _originals().values() if each.shape[0] >= height and each.shape[1] >= width]
@@ -127,7 +127,7 @@ def _crop(picture: NDArray[np.uint8], width: int, height: int, random: np.random
 
 
 def find(folder: Path) -> list[Found]:
-    """List the JPEG and PNG files of a folder; a subfolder is a label. Links are followed, each folder once.
+    """List the JPEG and PNG files of a folder; a subfolder is a label. Links are followed, each folder only once.
 
     Raises
     ------
@@ -185,7 +185,7 @@ def _found(path: Path, folder: Path, error: OSError | None = None) -> Found:
 
 
 def read(file: Found) -> Picture | LeftOut:
-    """Read one file of the user's: RGB and greyscale JPEG stay as they are, the rest becomes RGB JPEG."""
+    """Read one of the user's files: RGB and greyscale JPEG stay as they are, the rest becomes RGB JPEG."""
     import numpy as np
     from PIL import Image as Pillow
     from PIL import UnidentifiedImageError
@@ -219,14 +219,14 @@ def read(file: Found) -> Picture | LeftOut:
     except UnidentifiedImageError:
         return LeftOut(name, "not a JPEG or PNG image, whatever its name says")
     except (OSError, SyntaxError, ValueError, MemoryError) as error:  # what Pillow raises for damaged files
-        if refused := getattr(error, "strerror", None):  # by the system, whose own words name the folder
+        if refused := getattr(error, "strerror", None):  # an error of the system, whose full text names the folder
             return LeftOut(name, f"cannot be read: {refused}")
         return LeftOut(name, printable(f"cannot be decoded: {error}"))
 
 
 @contextmanager
 def _any_size() -> Iterator[None]:
-    """Lift Pillow's limit of pixels, which is against strangers' uploads; this is the user's own folder."""
+    """Lift Pillow's pixel limit, which guards against strangers' uploads; this is the user's own folder."""
     from PIL import Image as Pillow
 
     limit, Pillow.MAX_IMAGE_PIXELS = Pillow.MAX_IMAGE_PIXELS, None

@@ -1,4 +1,4 @@
-"""The cache of corpora: built once, in one rename, verified, rebuilt when damaged."""
+"""The cache of corpora: each is built once, put in place in one rename, verified, and rebuilt when damaged."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FORMAT = 1
-"""Raised by hand when the layout or the content of a corpus changes."""
+"""Increased by hand when the layout or the content of a corpus changes."""
 
 SEED = 20240229
 SHARDS = 5
@@ -47,7 +47,7 @@ def cache_root() -> Path:
 
 
 def load_corpus(root: Path) -> Corpus:
-    """Return the corpus at a place where ``open_corpus`` has put one; nothing is verified."""
+    """Return the corpus that ``open_corpus`` has put at a place; nothing is verified."""
     return Corpus(root, msgspec.json.decode((root / "manifest.json").read_bytes(), type=Manifest))
 
 
@@ -59,20 +59,20 @@ def open_corpus(
     say: Say = lambda _: None,
     progress: Progress = lambda pictures, _: pictures,
 ) -> Corpus:
-    """Return the corpus of a size, building it where it is missing or damaged.
+    """Return the corpus of a size, building it if it is missing or damaged.
 
     Parameters
     ----------
     size
         A key of ``SIZES``.
     data
-        The user's own folder; by default the photographs that scikit-image carries.
+        The user's own folder; by default the photographs that come with scikit-image.
     strict
         Treat an unreadable file of the user's folder as an error instead of leaving it out.
     say
-        Is told, in words, what is unusual: files left out, a damaged corpus.
+        Called with what is unusual, in words: files left out, a damaged corpus.
     progress
-        Wraps the pictures while they are read, with their number, to show a progress bar.
+        Wraps the pictures while they are read, to show a progress bar; it is also given their number.
 
     Raises
     ------
@@ -132,7 +132,7 @@ def _verified(root: Path, say: Say) -> Corpus | None:
 
 
 def _build(root: Path, key: str, size: str, found: list[_sources.Found], progress: Progress) -> Corpus:
-    """Write a corpus next to its place, then move it there in one rename."""
+    """Write a corpus beside its final place, then move it there in one rename."""
     with _writing(root):
         root.parent.mkdir(parents=True, exist_ok=True)
         remove_abandoned(root.parent, BUILDING)
@@ -177,14 +177,14 @@ def _write(root: Path, key: str, size: str, pictures: Iterable[_sources.Picture 
         raise InputError(
             f"none of the {len(left_out)} JPEG and PNG files can be read; the first: {first.path}: {first.reason}"
         )
-    # Sorted by label: what a folder of labelled images looks like, and what makes reading in order a bad shuffle.
+    # Sorted by label, like a folder of labelled images; this is what makes reading in order a bad shuffle.
     kept.sort(key=lambda each: each[0])
     names = sorted(labels)
     images = [Image(path, names.index(label), width, height) for label, path, width, height in kept]
     with silent_stderr():  # TensorFlow reports its build there at import, whatever its log level says
         shards = write_shards(root, "encoded", _jpeg_records(root, images), len(images))
     random = np.random.default_rng(SEED)
-    with silent_stderr():  # libjpeg warns there, naming no file, of damage that it has mended
+    with silent_stderr():  # libjpeg warns there of repaired damage without naming the file
         np.save(root / "patches.npy", _cut_patches(root, images, random))
     count = SIZES[size].photographs
     if own:
@@ -208,13 +208,13 @@ def _write(root: Path, key: str, size: str, pictures: Iterable[_sources.Picture 
 
 
 def _jpeg_records(root: Path, images: list[Image]) -> Iterator[bytes]:
-    """Yield each image, as the JPEG that it is, and its label."""
+    """Yield a record for each image: its JPEG bytes and its label."""
     for image in images:
         yield labelled_record((root / image.path).read_bytes(), image.label)
 
 
 def labelled_record(image: bytes, label: int) -> bytes:
-    """Return a ``tf.train.Example`` of an image, in whatever encoding, and its label, serialised."""
+    """Return a serialised ``tf.train.Example`` of an image, in any encoding, and its label."""
     import tensorflow as tf
 
     encoded = tf.train.Feature(bytes_list=tf.train.BytesList(value=[image]))
@@ -224,7 +224,7 @@ def labelled_record(image: bytes, label: int) -> bytes:
 
 
 def write_shards(root: Path, name: str, records: Iterator[bytes], count: int) -> list[Shard]:
-    """Write ``count`` records, in order, into TFRecord files of about equal length, as they come."""
+    """Write ``count`` records, in order and as they come, into TFRecord files of about equal length."""
     import tensorflow as tf
 
     shards = []
@@ -244,7 +244,7 @@ def write_shards(root: Path, name: str, records: Iterator[bytes], count: int) ->
 
 
 def _cut_patches(root: Path, images: list[Image], random: np.random.Generator) -> NDArray[np.uint8]:
-    """Cut PATCHES squares of PATCH_SIDE, the same number from each image."""
+    """Cut PATCHES squares of PATCH_SIDE, about the same number from each image."""
     import numpy as np
 
     patches = np.empty((PATCHES, PATCH_SIDE, PATCH_SIDE, 3), np.uint8)
@@ -271,12 +271,12 @@ def _decode(path: Path) -> NDArray[np.uint8]:
 
 
 def _cover(picture: NDArray[np.uint8], width: int, height: int) -> NDArray[np.uint8]:
-    """Scale a picture of any size so that it covers (height, width), and cut its middle."""
+    """Scale a picture of any size so that it covers (height, width), and cut out its middle."""
     import cv2
     import numpy as np
 
     scale = max(width / picture.shape[1], height / picture.shape[0])
-    # Of a strip only so much as matters: all of it, enlarged, may be thousands of times what is cut from it.
+    # Keep only the useful part of a strip: all of it, enlarged, may be thousands of times what is cut from it.
     picture = _middle(picture, 4 * math.ceil(width / scale), 4 * math.ceil(height / scale))
     size = (max(width, round(picture.shape[1] * scale)), max(height, round(picture.shape[0] * scale)))
     scaled = cv2.resize(picture, size, interpolation=cv2.INTER_AREA if scale < 1 else cv2.INTER_CUBIC)
@@ -284,7 +284,7 @@ def _cover(picture: NDArray[np.uint8], width: int, height: int) -> NDArray[np.ui
 
 
 def _middle(picture: NDArray[np.uint8], width: int, height: int) -> NDArray[np.uint8]:
-    """Cut the middle of a picture, of at most (height, width)."""
+    """Cut out the middle of a picture, at most (height, width)."""
     left, top = max(0, picture.shape[1] - width) // 2, max(0, picture.shape[0] - height) // 2
     return picture[top : top + height, left : left + width]
 
@@ -296,7 +296,7 @@ def _digest(path: Path) -> str:
 
 @contextmanager
 def silent_stderr() -> Iterator[None]:
-    """Send what native code writes to standard error nowhere."""
+    """Discard what native code writes to standard error."""
     sys.stderr.flush()
     kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:

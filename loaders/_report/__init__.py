@@ -1,10 +1,10 @@
 """From results to the comparison page, and into asv's site.
 
-``sets`` collects, ``page`` renders, ``charts`` draws by ``svg``, ``findings`` makes sentences, ``claims`` judges by
-``evidence``, ``instruments`` holds asv's own figures (read by ``asv_files``) against the trial log, ``export`` writes
-the figures for machines, ``readme`` renews the README.
+``sets`` collects result sets, ``page`` renders them, ``charts`` draws through ``svg``, ``findings`` writes the
+sentences, ``loaders._claims`` judges the claims, ``instruments`` compares asv's own figures (read by ``asv_files``)
+with the trial log, ``export`` writes the figures for machines, ``readme`` renews the README.
 This module is the asv plugin: asv loads it because ``asv.conf.json`` names ``.loaders._report``, and calls every
-``OutputPublisher`` that it finds.
+``OutputPublisher`` it finds.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from loaders._report import asv_files, export, page, sets
 PAGE, DATA, SCHEMA = "comparison.html", "comparison.csv", "trial.schema.json"
 
 ANCHOR = '<li id="nav-li-regressions"><a href="#/regressions">Regressions</a></li>'
-"""The last entry of asv's navigation (0.6.5 and 0.6.6). asv lets no plugin add one, so ours is put behind it."""
+"""The last entry of asv's navigation (0.6.5 and 0.6.6). Plugins cannot add entries, so ours is inserted after it."""
 
 
 class ComparisonPage(OutputPublisher):  # type: ignore[misc] # asv ships without types
@@ -57,7 +57,7 @@ def linked(index: str) -> str:
     Raises
     ------
     UserError
-        Where the navigation does not look as expected, naming the remedy.
+        If the navigation does not look as expected; the message names the remedy.
     """
     if index.count(ANCHOR) != 1:
         raise UserError(

@@ -1,4 +1,4 @@
-"""asv's own result files. Anybody may have written them: nothing in them is executed, and nothing stops the page."""
+"""asv's own result files. They are untrusted: nothing in them is executed, and no bad file stops the page."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from loaders._stats import Estimate
 from loaders._words import one_line
 
 MOST_CELLS = 100_000
-"""Of one benchmark; a file that claims more combinations of parameters is not one of asv's."""
+"""Limit on one benchmark's parameter combinations; a file that claims more was not written by asv."""
 
 NOT_RESULTS = {"machine.json", "benchmarks.json"}
-"""What else asv keeps among its results."""
+"""Files that asv keeps beside its results."""
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """What asv holds of one benchmark for one combination of parameters, in seconds or bytes.
+    """asv's figure for one benchmark and one combination of parameters, in seconds or bytes.
 
     Attributes
     ----------
     value
         The median; ``None`` for asv's "failed", NaN for "not applicable".
     low, high
-        The ends of asv's 99 % interval of the median, where the file has it and it is bounded.
+        The ends of asv's 99 % interval of the median; ``None`` if the file lacks it or it is unbounded.
     q_25, q_75
         The quartiles.
     count
-        How many samples; 1 where asv reads once, as it does of memory.
+        The number of samples; 1 where asv reads only once, as for memory.
     """
 
     value: float | None
@@ -44,20 +44,20 @@ class Reading(msgspec.Struct, frozen=True):
 
     @property
     def estimate(self) -> Estimate:
-        """The median with its interval; no time is below zero, as that of few samples may be."""
+        """The median with its interval, clipped at zero: with few samples asv's interval may extend below it."""
         low = None if self.low is None else max(0.0, self.low)
         return Estimate(self.value or 0.0, low, self.high, self.count)
 
     @property
     def measured(self) -> float | None:
-        """The value, if there is one: neither failed nor not applicable."""
+        """The value; ``None`` if the benchmark failed or does not apply."""
         return self.value if self.value is not None and math.isfinite(self.value) else None
 
 
 class AsvResult(msgspec.Struct, frozen=True):
-    """One result file of asv.
+    """One asv result file.
 
-    ``benchmarks`` maps a benchmark's name to its readings by the values of the parameters; ``python`` is the version
+    ``benchmarks`` maps a benchmark's name to its readings, keyed by parameter values; ``python`` is the version that
     asv ran under, such as ``3.11``.
     """
 
@@ -68,10 +68,10 @@ class AsvResult(msgspec.Struct, frozen=True):
 
 
 def read(root: Path, say: Callable[[str], None] = lambda _: None) -> list[AsvResult]:
-    """Return asv's results below ``root``, in the order of their paths. Nothing in a file is executed.
+    """Return asv's results below ``root``, in path order. Nothing in a file is executed.
 
-    A file that is no result, or that this version of asv does not read, is left out, as are benchmarks whose version is
-    not that of ``benchmarks.json``; ``say`` is told in one line.
+    A file that is not a result, or that this version of asv cannot read, is left out, as are benchmarks whose version
+    differs from the one in ``benchmarks.json``; ``say`` gets one line about each such file.
     """
     found = []
     current = _versions(root / "benchmarks.json")
@@ -93,12 +93,12 @@ class _Unreadable(Exception):  # noqa: N818 - it never leaves this module
     """A result file cannot be read; says why."""
 
 
-# asv's reader takes a file's shape for granted, so a foreign one ends in whichever of these it meets first.
+# asv's reader takes a file's shape for granted, so a foreign file may raise any of these.
 _FOREIGN = (_Unreadable, TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError)
 
 
 def _versions(path: Path) -> dict[str, str]:
-    """Return the version of each benchmark that asv knows; none where its list is not there or is not one."""
+    """Return the version of each benchmark that asv knows; empty if its list is missing or unreadable."""
     try:
         held = msgspec.json.decode(path.read_bytes(), type=dict[str, object])
         return {name: msgspec.convert(each, _Versioned).version for name, each in held.items() if name != "version"}
@@ -111,7 +111,7 @@ class _Versioned(msgspec.Struct):
 
 
 def _load(path: Path, current: Mapping[str, str]) -> tuple[AsvResult, list[str]]:
-    """Return a result, and the names of the benchmarks in it that measured something else than they do now."""
+    """Return a result, and the names of its benchmarks whose version has changed since."""
     from asv.results import Results
     from asv.util import UserError
 
@@ -160,7 +160,7 @@ def _reading(value: object, stats: Mapping[str, object]) -> Reading:
 
 
 def _name(written: str) -> str:
-    """Return the string that asv wrote as ``repr``; what is no string stays as it was written."""
+    """Return the string that asv wrote as ``repr``; anything that is not a string is returned as written."""
     try:
         value = ast.literal_eval(written)
     except (ValueError, SyntaxError, MemoryError):

@@ -21,20 +21,20 @@ Spec = dict[str, Any]
 
 WIDTH, ROW_HEIGHT = 380, 22
 LETTER_WIDTH = 7
-"""What is set aside for a letter of a strategy's name: the fonts of browsers differ."""
+"""Width reserved for each letter of a strategy's name: browsers' fonts differ."""
 
 PANEL_WIDTH, PANEL_HEIGHT, COLUMNS = 230, 120, 3
 LINE_POINTS = 60
-"""Of a line over the batches, at the most."""
+"""Maximum number of points in a line over the batches."""
 
 MOST_TICKS = 8
 FINE = [range(100, 1000, step) for step in (5, 10, 20, 50)]
 GRIDS: list[Sequence[int]] = [*FINE, (100, 150, 200, 300, 500, 700), (100, 200, 500), (100, 300), (100,)]
-"""Round numbers within a decade, in hundredths of it; the finest that has no more than so many ticks is taken."""
+"""Round numbers within a decade, in hundredths of it; the finest grid with at most ``MOST_TICKS`` ticks is used."""
 
 MIB = 2**20
 SMALLEST_MEMORY = 0.1
-"""In MiB: the left end of a logarithmic axis of memory; smaller figures are drawn there."""
+"""Left end of a logarithmic memory axis, in MiB; smaller figures are drawn there."""
 
 TIME_METRICS = {
     "epoch_time": "time of an epoch, start included",
@@ -43,9 +43,9 @@ TIME_METRICS = {
 }
 MEMORY = "peak memory above the baseline in MiB"
 
-# Against white, every colour of a mark has a contrast of 4.5:1 or more.
+# Every mark colour has a contrast of at least 4.5:1 against white.
 BLUE, AMBER, GREEN, GREY, INK = "#1d4ed8", "#b45309", "#15803d", "#6b7280", "#222"
-# As many shapes as strategies tell the lines apart where the colours do not.
+# There are as many shapes as strategies, so that shapes tell lines apart where colours repeat.
 COLOURS = [BLUE, AMBER, GREEN, "#7e22ce", "#be123c", "#0f766e"]
 DASHES = [[1, 0], [6, 3], [2, 2], [8, 2, 2, 2], [12, 4]]
 SHAPES = [
@@ -76,7 +76,7 @@ CONFIG: Spec = {
     },
     "axisY": {"titlePadding": 14},
     "header": {"labelFontSize": 11, "labelLimit": 0, "title": None},
-    # The browser's font may be wider than the one that legends are laid out with.
+    # The browser's font may be wider than the one used to lay out legends.
     "legend": {
         "columnPadding": 36,
         "labelFontSize": 11,
@@ -92,42 +92,60 @@ CONFIG: Spec = {
 }
 _RANGE: Spec = {"type": "rule", "color": "#444", "strokeWidth": 2}
 _HOVERED: Spec = {"type": "rect", "fill": "transparent"}
-"""Lies over marks that are too small or too thin to point at."""
+"""An invisible overlay for marks that are too small or too thin to point at."""
 
 
 @dataclass(frozen=True)
 class Chart:
-    """A picture and the finding that stands over it; no picture where there is nothing to draw."""
+    """A picture under its finding as the heading; the picture is empty if there is nothing to draw.
+
+    ``is_wide`` means that it takes the full width of the page.
+    """
 
     title: str
     picture: Markup = field(default_factory=Markup)
+    is_wide: bool = False
+
+
+Draw = Callable[[Comparison, Sequence[Row]], Chart | None]
 
 
 def time_name(rows: Sequence[Row]) -> str:
-    """Return what time is in a case."""
+    """Return what the time of a case's rows measures, in words."""
     return TIME_METRICS[rows[0].ranked_by] if rows else "time"
 
 
-def time_chart(rows: Sequence[Row]) -> Chart:
-    """Return every strategy's time with its interval."""
+def of_case(comparison: Comparison, rows: Sequence[Row]) -> list[Chart]:
+    """Return the charts for one case of a comparison, in the order of ``CHARTS``."""
+    return [chart for draw in CHARTS if (chart := draw(comparison, rows))]
+
+
+def time_chart(_: Comparison, rows: Sequence[Row]) -> Chart:
+    """Return a chart of every strategy's time with its interval."""
     points = [_point(row, rows, row.time, duration, 1e3) for row in rows if row.time]
     return _intervals(findings.of_time(rows), points, f"{time_name(rows)} in ms (log scale)")
 
 
-def memory_chart(rows: Sequence[Row], standing_alone: Spec | None = None) -> Chart:
-    """Return every strategy's peak memory with its interval."""
+def memory_chart(_: Comparison, rows: Sequence[Row]) -> Chart:
+    """Return a chart of every strategy's peak memory with its interval."""
+    return _memory(rows)
+
+
+def _memory(rows: Sequence[Row], standing_alone: Spec | None = None) -> Chart:
     points = [_point(row, rows, row.peak, amount, 1 / MIB, SMALLEST_MEMORY) for row in rows if row.peak]
     return _intervals(findings.of_memory(rows), points, f"{MEMORY} (log scale)", standing_alone)
 
 
 def memory_picture(rows: Sequence[Row]) -> str:
-    """Return the SVG of ``memory_chart`` with its title in it, on white."""
+    """Return the SVG of ``memory_chart`` with the title drawn in, on a white background."""
     title = {"text": findings.of_memory(rows), "frame": "bounds", "fontSize": 13, "fontWeight": "bold", "offset": 12}
-    return memory_chart(rows, {"background": "white", "title": title}).picture
+    return _memory(rows, {"background": "white", "title": title}).picture
 
 
-def tradeoff_chart(rows: Sequence[Row]) -> Chart:
-    """Return time against peak memory, with the strategies marked that no other beats in both."""
+def tradeoff_chart(_: Comparison, rows: Sequence[Row]) -> Chart | None:
+    """Return a chart of time against peak memory that marks the strategies no other beats in both."""
+    if len([row for row in rows if row.time and row.peak]) <= 2:
+        return None
     best = [row.strategy for row in findings.frontier(rows)]
     title = f"Best trade-offs of time and memory, from left to right: {', '.join(best)}"
     kinds = ["best trade-off", "beaten in both"]
@@ -142,8 +160,6 @@ def tradeoff_chart(rows: Sequence[Row]) -> Chart:
         for row in rows
         if row.time and row.peak
     ]
-    if not points:
-        return Chart(title)
     baseline = [each for each in points if each["is_baseline"]]
     marked = "; dashed: the baseline strategy" if baseline else ""
     x = _logarithmic("time.value", f"time in ms (log scale){marked}", [each["time"]["value"] for each in points])
@@ -174,8 +190,13 @@ def tradeoff_chart(rows: Sequence[Row]) -> Chart:
     return _chart(title, spec, [each["hover"] for each in points])
 
 
-def steps_chart(rows: Sequence[Row]) -> Chart:
-    """Return memory over the batches: a panel a strategy, what is in use and what malloc holds apart."""
+def steps_chart(_: Comparison, rows: Sequence[Row]) -> Chart | None:
+    """Return a chart of memory over the batches: one panel per strategy, memory in use and held by malloc separate.
+
+    Without any strategy's known buffer size there is nothing to compare the memory with, and no chart.
+    """
+    if not any(row.trace for row in rows) or all(row.floor is None for row in rows):
+        return None
     kinds = ["resident", "in use", "held by the allocator"]
     panels = [(row, row.trace) for row in rows if row.trace]
     said = [f"{row.strategy}: {over_steps(row)}" for row, _ in panels]
@@ -207,8 +228,10 @@ def steps_chart(rows: Sequence[Row]) -> Chart:
     return _panels(title, {"layer": [lines, once]}, points, ["The green line is what the buffers need", *said])
 
 
-def sweep_chart(rows: Sequence[Row], axis: str, time_axis: str) -> Chart:
-    """Return time, peak memory and what really ran, over what the series differ in."""
+def sweep_chart(comparison: Comparison, rows: Sequence[Row]) -> Chart | None:
+    """Return a chart of time, peak memory and bodies actually in flight, over the swept setting."""
+    if not any(row.series for row in rows):
+        return None
     title = findings.of_sweep(rows)
     swept = [row for row in rows if row.series and row.samples]
     places = list(dict.fromkeys(row.at for row in sorted(swept, key=lambda row: (len(row.at), row.at))))
@@ -219,9 +242,9 @@ def sweep_chart(rows: Sequence[Row], axis: str, time_axis: str) -> Chart:
         for row in swept
     ]
     marked = "; dashed: baseline" if any(row.is_baseline for row in rows) else ""
-    x = {**_nominal("at", places), "title": f"{axis}{marked}"}
+    x = {**_nominal("at", places), "title": f"{comparison.about.sweeps}{marked}"}
     figures: list[tuple[str, Callable[[Row], Estimate | None], float]] = [
-        (time_axis, lambda row: row.time, 1e3),
+        (f"{time_name(rows)} in ms", lambda row: row.time, 1e3),
         (MEMORY, lambda row: row.peak, 1 / MIB),
         ("bodies in flight, at the most", lambda row: row.in_flight, 1),
     ]
@@ -237,11 +260,11 @@ def sweep_chart(rows: Sequence[Row], axis: str, time_axis: str) -> Chart:
         if points:
             layers = [*(_reference("y", y, value) for value in baseline), *_lines(points, series, x, y)]
             panels.append({"width": PANEL_WIDTH, "height": 160, "title": name, "layer": layers})
-    return _chart(title, {"hconcat": panels}, said) if panels else Chart(title)
+    return _chart(title, {"hconcat": panels}, said, is_wide=True) if panels else Chart(title, is_wide=True)
 
 
 def laws_chart(comparison: Comparison, found: CaseLaws) -> Chart:
-    """Return the memory that every strategy needs over the amount of data, with its interval."""
+    """Return a chart of the memory that every strategy needs over the amount of data, with intervals."""
     title = findings.of_laws(found) or "Memory over the amount of data"
     about = {row.strategy: row for row in comparison.rows}
     names = [_marked(name, about.get(name)) for name in found.laws]
@@ -256,7 +279,7 @@ def laws_chart(comparison: Comparison, found: CaseLaws) -> Chart:
         for samples, needed in law.points
     ]
     if not points:
-        return Chart(title)
+        return Chart(title, is_wide=True)
     x = {
         **_linear("samples", "samples in the data (log scale)"),
         "scale": {"type": "log", "nice": False, "padding": 12},
@@ -271,15 +294,15 @@ def laws_chart(comparison: Comparison, found: CaseLaws) -> Chart:
         "layer": _lines(points, names, x, y),
         "config": {**CONFIG, "legend": {**CONFIG["legend"], "orient": "right"}},
     }
-    return _chart(title, spec, [each["hover"] for each in points])
+    return _chart(title, spec, [each["hover"] for each in points], is_wide=True)
 
 
-def order_chart(rows: Sequence[Row]) -> Chart:
-    """Return the place on disk of each delivered record: a panel a strategy."""
+def order_chart(_: Comparison, rows: Sequence[Row]) -> Chart | None:
+    """Return a chart of the place on disk of each delivered record: one panel per strategy."""
     title = findings.of_order(rows)
     panels = [(row, list(zip(row.steps, row.walk, strict=True))) for row in rows if row.steps and row.walk]
     if not panels:
-        return Chart(title)
+        return None
     last_step, last_place = (max(dot[axis] for _, dots in panels for dot in dots) for axis in (0, 1))
     points: list[Spec] = [
         {
@@ -303,10 +326,21 @@ def order_chart(rows: Sequence[Row]) -> Chart:
     return _panels(title, dots, points, [each["hover"] for each in points])
 
 
-def _dots(places: Iterable[tuple[float, float]]) -> str:
-    """Return dots at places from (0, 0), below on the left, to (1, 1) as the address of a picture of one bit a pixel.
+CHARTS: list[Draw] = [
+    time_chart,
+    memory_chart,
+    tradeoff_chart,
+    sweep_chart,
+    steps_chart,
+    order_chart,
+]
+"""What is drawn for each case, in this order; a chart with nothing to say about it returns ``None``."""
 
-    A thousand dots are smaller as pixels than as shapes.
+
+def _dots(places: Iterable[tuple[float, float]]) -> str:
+    """Return dots at places from (0, 0), bottom left, to (1, 1), as the data URL of a one-bit PNG.
+
+    A thousand dots take fewer bytes as pixels than as shapes.
     """
     from PIL import Image, ImageDraw
 
@@ -335,13 +369,13 @@ def ticks(low: float, high: float) -> list[float]:
     return found
 
 
-def _chart(title: str, spec: Spec, said: Iterable[str], names: Iterable[str] = ()) -> Chart:
+def _chart(title: str, spec: Spec, said: Iterable[str], names: Iterable[str] = (), *, is_wide: bool = False) -> Chart:
     picture = svg.drawn({"config": CONFIG, **spec}, f"{title}. {'; '.join(said)}", names)
-    return Chart(title, Markup(picture))  # noqa: S704 - from an XML tree, which escapes
+    return Chart(title, Markup(picture), is_wide)  # noqa: S704 - from an XML tree, which escapes
 
 
 def _intervals(title: str, points: list[Spec], axis: str, standing_alone: Spec | None = None) -> Chart:
-    """Return a chart with a line for each strategy: a mark for the estimate, a rule for its interval."""
+    """Return a chart with one row per strategy: a mark for the estimate, a rule for its interval."""
     if not points:
         return Chart(title)
     names = [each["strategy"] for each in points]
@@ -392,13 +426,13 @@ def _point(
 
 
 def _named(row: Row, rows: Sequence[Row]) -> str:
-    """Return a strategy's name with what its mark's shape and colour stand for."""
+    """Return a strategy's name with the meaning of its mark's shape and colour."""
     name = _marked(findings.name_of(row, rows), row)
     return name if row.samples else f"{name}, ended early"
 
 
 def _marked(name: str, row: Row | None) -> str:
-    """Return a strategy's name with what keeps it from being a choice like any other."""
+    """Return a strategy's name with any role that sets it apart: baseline, ceiling or historic."""
     if row is None:
         return name
     what = [("baseline", row.is_baseline), ("ceiling", row.ceiling), ("historic", row.historic)]
@@ -406,21 +440,21 @@ def _marked(name: str, row: Row | None) -> str:
 
 
 def _bounds(figure: Estimate, unit: float, at_least: float = 0.0) -> dict[str, float]:
-    """Return an estimate and its interval, which a single sample has none of, in the unit of an axis."""
+    """Return an estimate and its interval in the unit of an axis; a single sample has no interval."""
     low, high = (figure.value if bound is None else bound for bound in (figure.low, figure.high))
     ends = {"value": figure.value, "low": low, "high": high}
     return {name: max(at_least, value * unit) for name, value in ends.items()}
 
 
 def _reference(channel: str, axis: Spec, value: float) -> Spec:
-    """Return a dashed line where the baseline is."""
+    """Return a dashed line at the baseline."""
     place = {key: each for key, each in axis.items() if key != "field"} | {"datum": value}
     mark = {"type": "rule", "strokeDash": [4, 4], "color": AMBER}
     return {"data": {"values": [{}]}, "mark": mark, "encoding": {"x": None, "y": None, channel: place}}
 
 
 def _lines(points: list[Spec], names: Sequence[str], x: Spec, y: Spec) -> list[Spec]:
-    """Return layers with a line, marks and intervals for each series, which differ in more than colour."""
+    """Return layers with a line, marks and intervals for each series; series differ in more than colour."""
     colour, dash, shape = (
         _nominal("series", names, [choices[index % len(choices)] for index in range(len(names))])
         for choices in (COLOURS, DASHES, SHAPES)
@@ -439,9 +473,7 @@ def _lines(points: list[Spec], names: Sequence[str], x: Spec, y: Spec) -> list[S
 
 
 def _panels(title: str, panel: Spec, points: list[Spec], said: Iterable[str]) -> Chart:
-    """Return a chart with a small one for each strategy, side by side."""
-    if not points:
-        return Chart(title)
+    """Return a chart with one small panel per strategy, side by side."""
     names = list(dict.fromkeys(each["strategy"] for each in points))
     spec = {
         "data": {"values": points},
@@ -450,11 +482,11 @@ def _panels(title: str, panel: Spec, points: list[Spec], said: Iterable[str]) ->
         "spec": {"width": PANEL_WIDTH, "height": PANEL_HEIGHT, **panel},
         "config": {**CONFIG, "view": {}},
     }
-    return _chart(title, spec, said, names)
+    return _chart(title, spec, said, names, is_wide=True)
 
 
 def _logarithmic(field: str, title: str | None, values: Sequence[float]) -> Spec:
-    """Return a logarithmic axis from the first to the last tick around values; what lies beyond is drawn at its end."""
+    """Return a logarithmic axis between the ticks that enclose the values; what lies beyond is drawn at its end."""
     places = ticks(min(values), max(values))
     scale = {"type": "log", "domain": [places[0], places[-1]], "nice": False, "clamp": True}
     return {**_linear(field, title), "scale": scale, "axis": {"grid": True, "values": places, "format": ",~r"}}
@@ -466,6 +498,6 @@ def _linear(field: str, title: str | None) -> Spec:
 
 
 def _nominal(field: str, names: Sequence[str], shown: Sequence[Any] = ()) -> Spec:
-    """Return an encoding of names, each shown in a way of its own where there are such."""
+    """Return an encoding of names, each with its own appearance if ``shown`` gives any."""
     ways = {"scale": {"domain": names, "range": shown}} if shown else {"sort": names}
     return {"field": field, "type": "nominal", **ways}

@@ -1,7 +1,7 @@
-"""What the page's chooser looks up: the decisions of ``loaders._advise.choose`` for every setting that it offers.
+"""The chooser's lookup table: the decisions of ``loaders._advise.choose`` for every setting that the page offers.
 
-The rule runs here only. The page holds, for each combination of settings, which kind each strategy is, as a letter, and
-what its own words need: memory by samples, and seconds a batch by round.
+The rule runs only here. For each combination of settings the page holds the kind of each strategy, as a letter, and
+the figures that its own sentences need: memory by number of samples, and seconds per sample by round.
 """
 
 from __future__ import annotations
@@ -13,15 +13,13 @@ from typing import Any
 
 import msgspec
 
-from loaders import _registry, _words
-from loaders._advise import candidates
+from loaders import _words
+from loaders._advise.candidates import Choice
 from loaders._advise.choose import Candidate, Decision, Kind, Settings, laws_of, memory_of, reckon
-from loaders._advise.words import Source
-from loaders._trial.record import Record
 
 MEMORY = tuple(2**26 * 2**power for power in (0, 1, 2, 3, 4, 5, 6, 7, 8, 10))
 STEPS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
-"""In seconds."""
+"""Training step times, in seconds."""
 BATCHES = (32, 64, 128, 256)
 SAMPLES = (1000, 10_000, 100_000, 1_000_000)
 EPOCHS = (1, 20, 100)
@@ -45,31 +43,8 @@ LETTERS: dict[Kind, str] = {
 }
 
 
-class Choice(msgspec.Struct, frozen=True):
-    """What can be chosen from in one case of one question, as one run measured it."""
-
-    question: str
-    case: dict[str, str]
-    candidates: list[Candidate]
-    source: Source
-
-
-def choices(records: Sequence[Record]) -> list[Choice]:
-    """Return what can be chosen from, by the records of one question; empty where they answer nothing."""
-    question = _registry.find_question(records[0].question)
-    if not question.size_axis:
-        return []
-    found = []
-    own = records[0].environment.machine
-    for case in candidates.cases(question):
-        if run := candidates.pick(records, question.name, case, own):
-            among = candidates.candidates(run, question.name, case)
-            found.append(Choice(question.name, case, among, candidates.source(run, case, among, own)))
-    return found
-
-
 def options() -> dict[str, list[tuple[str, str, bool]]]:
-    """Return what the page's selects offer: the index, the words, and whether it is the default."""
+    """Return the options of the page's selects: the index, the words, and whether it is the default."""
     words: dict[str, Callable[[Any], str]] = {
         "memory": lambda size: f"{size >> 20} MiB" if size < 2**30 else f"{size >> 30} GiB",
         "step": lambda step: _words.duration(step) if step else "no training step",
@@ -84,7 +59,7 @@ def options() -> dict[str, list[tuple[str, str, bool]]]:
 
 
 def embedded(choice: Choice) -> dict[str, Any]:
-    """Return what the page holds of one choice; ``answers`` is by step, batch, samples, epochs and memory."""
+    """Return one choice as the page embeds it; ``answers`` runs over step, batch, samples, epochs and memory."""
     return msgspec.json.decode(_embedded(msgspec.json.encode(choice)))
 
 
@@ -137,7 +112,7 @@ def _embedded(encoded: bytes) -> bytes:
 
 
 def _lettered(decision: Decision, among: Sequence[Candidate]) -> str:
-    """Return the kinds as letters, upper case for rivals; then whether loading is the bottleneck: yes, no or ``?``."""
+    """Return the kinds as letters, upper case for rivals, then ``y``, ``n`` or ``?``: is loading the bottleneck?"""
     letters = [
         LETTERS[decision.kinds[each.name]].upper()
         if each.name in decision.rivals
@@ -148,7 +123,7 @@ def _lettered(decision: Decision, among: Sequence[Candidate]) -> str:
 
 
 def _paces(candidate: Candidate, *, steady: bool) -> dict[str, list[float]]:
-    """Return seconds a sample by round: of a loader on its own, and of what a slow consumer waits."""
+    """Return seconds per sample by round: for the loader on its own, and for the wait of a slow consumer."""
     if not candidate.amounts:
         return {"load": [], "wait": []}
     amount = candidate.largest

@@ -1,4 +1,4 @@
-"""Every figure of the comparisons as one tidy CSV, and what a line of a trial log looks like as a JSON schema."""
+"""Every figure of the comparisons as one tidy CSV, and the JSON schema of a line in a trial log."""
 
 from __future__ import annotations
 
@@ -48,20 +48,20 @@ FIGURES = {
     "waiting": "elements",
     "waiting_bytes": "bytes",
 }
-"""The estimates of a ``Row``, and what is judged of it, with their units."""
+"""The estimates and judged ratios of a ``Row``, with their units."""
 
 NAMES = {"total": f"total{EPOCHS}", "total_best": f"total{EPOCHS}_best"}
-"""Columns say over how many epochs a total is."""
+"""Names of totals in the file: they include the number of epochs."""
 
 COLUMNS = (
     *("machine", "size", "data", "question", "case", "strategy", "tier", "status", "commit", "python", "tensorflow"),
     *("figure", "unit", "value", "low", "high", "count", "resolved", "verdict", "cpu", "schema", "ranked_by"),
 )
-"""Intervals are 95 % ones, not corrected for how many there are."""
+"""Intervals are 95 % intervals, not corrected for their number."""
 
 
 def tidy(results: Sequence[ResultSet]) -> str:
-    """Return CSV text: a line for each figure, with its 95 % interval and where it came from."""
+    """Return CSV text: one line per figure, with its 95 % interval and its origin."""
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     writer.writeheader()
@@ -90,7 +90,7 @@ def _lines(row: Row) -> Iterator[dict[str, object]]:
     about["ranked_by"] = row.ranked_by
     measured = [(name, unit, getattr(row, name)) for name, unit in FIGURES.items()]
     present = [(name, unit, each) for name, unit, each in measured if isinstance(each, Estimate | Judged)]
-    if not present:  # a strategy that has no figure has a status
+    if not present:  # a strategy without figures still has a status
         yield about
     for name, unit, each in present:
         verdict = each.verdict if isinstance(each, Judged) else ""
@@ -99,5 +99,5 @@ def _lines(row: Row) -> Iterator[dict[str, object]]:
 
 
 def schema() -> str:
-    """Return the JSON schema of a line of a trial log."""
+    """Return the JSON schema of one line of a trial log."""
     return msgspec.json.format(msgspec.json.encode(msgspec.json.schema(Record))).decode() + "\n"

@@ -1,7 +1,8 @@
-"""What a comparison found, in sentences made from its figures. Pure.
+"""A comparison's findings, in sentences made from its figures. Pure.
 
 Sentences are picked from many comparisons, so those that open a question are corrected: the best set by its own method
-(``loaders._judge``), the others by Holm among themselves. One that does not hold then is left out, or says *undecided*.
+(``loaders._judge``), the others by Holm's method among themselves. A sentence that does not survive the correction is
+left out, or says *undecided*.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from loaders._calibration import INSTRUMENTS, Calibration
 from loaders._judge import fitted, holm
 from loaders._law import Law
+from loaders._resolution import INSTRUMENTS, Calibration
 from loaders._rows import EPOCHS, CaseLaws, Row, plain, worked_first
 from loaders._stats import ratio_of
 from loaders._words import (
@@ -30,35 +31,35 @@ from loaders._words import (
 )
 
 FAT = 2
-"""Peak memory over the baseline's, by the lower end of the interval, from which on a slow strategy is to be avoided."""
+"""Peak memory over the baseline's: a slow strategy whose interval lies wholly above this is to be avoided."""
 
 AT_ONCE = 1.25
-"""First epoch, its start taken off, over a steady one, from which on it did what later ones need not do again."""
+"""Ratio of the first epoch (less its start) to a steady one, above which it did work that later epochs skip."""
 
 BOUNDED = ("level", "saturating")
-"""Laws of memory by which it does not grow with the data for ever."""
+"""The memory laws without unlimited growth with the data."""
 
 MANY = 10_000
-"""Samples: what the fattest strategies are reckoned for."""
+"""The number of samples for which the growing strategies' memory is stated."""
 
 NAMED = 3
-"""Strategies in a sentence; more are counted."""
+"""Strategies named in a sentence; the rest are counted."""
 
 CURED = 1.25
-"""Peak over floor below which a cure is worth naming."""
+"""Ratio of peak to floor below which a cure is worth naming."""
 
 MONOTONE = 0.9
-"""Share of the last tenth of all steps that goes on to the next record."""
+"""Share of the last tenth of all steps that move on to the next record, above which the order counts as sequential."""
 
 
 def name_of(row: Row, rows: Sequence[Row]) -> str:
-    """Return a strategy's name, with its tier where there are several: they do not deliver the same."""
+    """Return a strategy's name, with its tier if there are several tiers: their outputs differ."""
     return f"{row.strategy} ({row.tier})" if len({each.tier for each in rows}) > 1 else row.strategy
 
 
 @dataclass(frozen=True)
 class _Said:
-    """A sentence, how surely it holds against nothing being there, and what is said where it does not."""
+    """A sentence, its p-value, and the sentence to use instead if it does not survive the correction."""
 
     text: str
     p_value: float | None = None
@@ -66,19 +67,19 @@ class _Said:
 
 
 def _corrected(said: Sequence[_Said]) -> list[str]:
-    """Return the sentences that hold once they are corrected for their number."""
+    """Return the sentences that still hold after correction for their number."""
     tested = [each for each in said if each.p_value is not None]
     holds = dict(zip(map(id, tested), holm([each.p_value or 0.0 for each in tested]), strict=True))
     return list(filter(None, (each.text if holds.get(id(each), True) else each.otherwise for each in said)))
 
 
 def loaders_of(rows: Sequence[Row]) -> list[Row]:
-    """Return what may be named first: no ceiling, and nothing that is kept only because readers have that code."""
+    """Return the strategies that may be named first: no ceilings, and none kept only because readers have that code."""
     return [row for row in rows if not row.ceiling and not row.historic]
 
 
 def leaders(rows: Sequence[Row]) -> list[Row]:
-    """Return those that cannot be shown to be slower than the fastest, fastest first."""
+    """Return the strategies that cannot be shown to be slower than the fastest, fastest first."""
     return sorted((row for row in rows if row.in_best and row.time), key=lambda row: row.best is not None)
 
 
@@ -87,7 +88,7 @@ def _listed(names: Sequence[str]) -> str:
     shown = list(names[:NAMED])
     last = f"{len(names) - NAMED} more" if len(names) > NAMED else shown.pop() if len(shown) > 1 else ""
     listed = f"{', '.join(shown)} and {last}" if last else shown[0]
-    return f"{listed}," if ", " in listed.rpartition(" and ")[2] else listed  # it ends with an apposition
+    return f"{listed}," if ", " in listed.rpartition(" and ")[2] else listed  # the last name ends with an apposition
 
 
 def _full_name(row: Row, rows: Sequence[Row]) -> str:
@@ -97,7 +98,7 @@ def _full_name(row: Row, rows: Sequence[Row]) -> str:
 
 
 def of_time(rows: Sequence[Row]) -> str:
-    """Say which strategies are fastest: those that cannot be shown to be slower than the one with the least time."""
+    """Say which strategies are fastest: those not shown to be slower than the one with the least time."""
     timed = [row for row in rows if row.time]
     first = leaders(rows)
     if not timed or not first:
@@ -121,27 +122,27 @@ def of_time(rows: Sequence[Row]) -> str:
 
 
 def _against(rows: Sequence[Row]) -> _Said:
-    """Say how much faster than the baseline the fastest is, where that is not the baseline itself."""
+    """Say how much faster than the baseline the fastest strategy is, unless it is the baseline itself."""
     top = next(iter(leaders(rows)), None)
     baseline = next((row.strategy for row in rows if row.is_baseline), "the baseline")
     if top is None or top.is_baseline or top.ratio is None or top.ratio.ratio.low is None:
         return _Said("")
     if worked_first(top):
-        return _Said("")  # how many times faster it hands out what is there says nothing of loading
+        return _Said("")  # its speedup in handing out what is already loaded says nothing about loading
     name = name_of(top, rows)
     undecided = f"Whether {name} is faster than {baseline} is undecided"
     if top.ratio.verdict == "no difference":
         return _Said(f"No difference in time between {name} and {baseline}: {times(top.ratio)}")
     if top.ratio.verdict == "undecided":
         return _Said(f"{name} against {baseline}: {times(top.ratio)}")
-    subject = "It" if len(leaders(rows)) == 1 else name  # the sentence before has named it
+    subject = "It" if len(leaders(rows)) == 1 else name  # the previous sentence has named it
     return _Said(f"{subject} is {times(top.ratio)} than {baseline}", top.p_values.get("ratio", 1.0), undecided)
 
 
 def of_plain(rows: Sequence[Row], laws: Mapping[str, Law]) -> str:
-    """Say who is fastest where nothing may be converted, or grow with the data; nothing where that is who is fastest.
+    """Say which strategy is fastest if nothing may be converted or grow with the data.
 
-    Of strategies whose memory's law is known.
+    Only strategies whose memory law is known count. Empty if the fastest of all are among these anyway.
     """
     bounded = [row.strategy for row in plain(rows) if row.strategy in laws and laws[row.strategy].kind in BOUNDED]
     if not bounded or {row.strategy for row in leaders(rows)} <= set(bounded):
@@ -157,7 +158,7 @@ def of_plain(rows: Sequence[Row], laws: Mapping[str, Law]) -> str:
 
 
 def of_kept(rows: Sequence[Row], laws: Mapping[str, Law]) -> str:
-    """Say what each sample adds to the memory of the fastest; nothing where nothing does."""
+    """Say what each sample adds to the memory of the fastest; empty if its memory does not grow."""
     top = next(iter(leaders(rows)), None)
     slope = laws[top.strategy].per_sample if top and top.strategy in laws else None
     if top is None or slope is None or laws[top.strategy].kind != "linear":
@@ -167,7 +168,7 @@ def of_kept(rows: Sequence[Row], laws: Mapping[str, Law]) -> str:
 
 
 def of_total(rows: Sequence[Row]) -> str:
-    """Say what is fastest over ``EPOCHS`` epochs; nothing where first and later epochs do the same."""
+    """Say what is fastest over ``EPOCHS`` epochs; empty if the first epoch does the same work as later ones."""
     known = [row for row in rows if row.total]
     if not any(row.converts or _differs_at_first(row) for row in known):
         return ""
@@ -187,7 +188,7 @@ def of_total(rows: Sequence[Row]) -> str:
 
 
 def _differs_at_first(row: Row) -> bool:
-    """Whether the first epoch does what later ones need not do again, beyond the start."""
+    """Whether the first epoch, beyond its start, does work that later epochs skip."""
     if not (row.epoch and row.steady):
         return False
     return row.epoch.value - max(0.0, row.start.value if row.start else 0.0) > AT_ONCE * row.steady.value
@@ -208,7 +209,7 @@ def frontier(rows: Sequence[Row]) -> list[Row]:
 
 
 def of_memory(rows: Sequence[Row]) -> str:
-    """Say which strategies have the least and the highest peak."""
+    """Say which strategies have the lowest and the highest peak."""
     measured = sorted((row.peak.value, row.strategy) for row in loaders_of(rows) if row.peak)
     if not measured:
         return "No strategy's memory was measured"
@@ -222,9 +223,9 @@ def of_worst(rows: Sequence[Row], laws: Mapping[str, Law] | None = None) -> str:
 
 
 def _worst(rows: Sequence[Row], laws: Mapping[str, Law]) -> _Said:
-    """Say which strategy to avoid: beyond doubt slower than the baseline, at a multiple of its memory.
+    """Say which strategy to avoid: one shown to be slower than the baseline, at a multiple of its memory.
 
-    The multiple depends on how much data there was, so what each sample adds stands before it where that is known.
+    The multiple depends on the amount of data, so the memory added per sample comes before it where that is known.
     """
     fat = [
         (row.peak.value, row.strategy, row)
@@ -244,12 +245,12 @@ def _worst(rows: Sequence[Row], laws: Mapping[str, Law]) -> _Said:
         f"Avoid {name} ({why}): {first}{amount(peak)}{size}, {fatter(row.peak_ratio)} than {baseline}, "
         f"and {times(row.ratio)}"
     )
-    # Both have to hold, so the less sure one says how sure the sentence is.
+    # Both have to hold, so the sentence is as sure as the less sure of the two.
     return _Said(text, max(row.p_values.get(each, 1.0) for each in ("ratio", "peak_ratio")))
 
 
 def _pairs(rows: Sequence[Row]) -> list[_Said]:
-    """Say what is left of a gap where two strategies deliver the same; nothing without such pairs."""
+    """Say how much of a gap remains between two strategies with the same output; empty without such pairs."""
     said = []
     for row in loaders_of(rows):
         if row.pair is None or row.pair.ratio.low is None:
@@ -267,13 +268,13 @@ def _pairs(rows: Sequence[Row]) -> list[_Said]:
 
 
 def of_pairs(rows: Sequence[Row]) -> str:
-    """Say what is left of a gap where two strategies deliver the same, corrected for how many pairs there are."""
+    """Say how much of a gap remains between strategies with the same output, corrected for the number of pairs."""
     said = _corrected(_pairs(rows))
     return f"With the same output: {'; '.join(said)}" if said else ""
 
 
 def of_level(rows: Sequence[Row]) -> str:
-    """Say who holds memory beyond what the buffers need, and whose it is; nothing without cures."""
+    """Say which strategy holds more memory than its buffers need, and what holds it; empty without cures."""
     cures = cures_of(rows)
     if not cures:
         return ""
@@ -291,9 +292,9 @@ def of_level(rows: Sequence[Row]) -> str:
 
 
 def of_growth(rows: Sequence[Row]) -> str:
-    """Say what ``of_level`` says, and what brings the memory down at which price; nothing without cures.
+    """Say what ``of_level`` says, and what brings the memory down at what cost; empty without cures.
 
-    A cure is a strategy that ``matches`` the one that it cures, and costs what it takes longer.
+    A cure is a strategy that ``matches`` the one it cures; its cost is the extra time it takes.
     """
     sentence = of_level(rows)
     if not sentence:
@@ -309,7 +310,7 @@ def of_growth(rows: Sequence[Row]) -> str:
 
 
 def cures_of(rows: Sequence[Row]) -> list[tuple[Row, list[Row]]]:
-    """Return each strategy that others cure with those others, leanest first; the one with most cures comes first."""
+    """Return each strategy that has cures, most cures first, together with its cures, leanest first."""
     by_name = {row.strategy: row for row in rows if row.samples}
     healed = [row for row in by_name.values() if row.over_floor and row.matches in by_name]
     names = Counter(row.matches for row in healed)
@@ -327,7 +328,7 @@ def cures_of(rows: Sequence[Row]) -> list[tuple[Row, list[Row]]]:
 
 
 def of_sweep(rows: Sequence[Row]) -> str:
-    """Say how many bodies ran where most were asked for, and what that costs in memory."""
+    """Say how many bodies ran at the highest number asked for, and what that costs in memory."""
     swept = [row for row in rows if row.series and row.at.isdecimal() and row.in_flight and row.peak]
     if not swept:
         return "Time and memory over the sweep"
@@ -342,9 +343,9 @@ def of_sweep(rows: Sequence[Row]) -> str:
 
 
 def of_laws(found: CaseLaws) -> str:
-    """Say how memory follows the amount of data: what a sample adds first, then who is level, and what is unknown.
+    """Say how memory follows the amount of data: first what a sample adds, then what is level and what is unknown.
 
-    Nothing where there was one amount only.
+    Empty if only one amount was measured.
     """
     if all(len(law.points) < 2 for law in found.laws.values()):
         return ""
@@ -361,9 +362,9 @@ def of_laws(found: CaseLaws) -> str:
 
 
 def of_ceiling(rows: Sequence[Row]) -> str:
-    """Say which strategy comes closest to the ceiling, and how much of its speed it keeps; nothing without one.
+    """Say which strategy comes closest to the ceiling, and how much of its speed it keeps; empty without a ceiling.
 
-    The ceiling is the best of the bare pools. One that hands out what was decoded before does less, and is left out.
+    The ceiling is the best bare pool. Strategies that hand out what was decoded before do less work and are left out.
     """
     top = min(
         (row for row in rows if row.ceiling and row.time),
@@ -382,7 +383,7 @@ def of_ceiling(rows: Sequence[Row]) -> str:
 
 
 def of_calibration(calibration: Calibration) -> str:
-    """Say how far the instruments were off where the truth is known: times by a share, memory by an amount."""
+    """Say how far the instruments were off against known values: times as a share, memory as an amount."""
     said = []
     for each in calibration.calibrated:
         unit, known = each.instrument.unit, [reading for reading in each.readings if reading.truth]
@@ -406,7 +407,7 @@ def of_calibration(calibration: Calibration) -> str:
 
 
 def of_order(rows: Sequence[Row]) -> str:
-    """Say which strategies end with one file read alone, in order."""
+    """Say which strategies end by reading a single file in order."""
     ending = [row.strategy for row in rows if row.order and (row.order.tail_monotony or 0) > MONOTONE]
     mixing = [row.strategy for row in rows if row.order and (row.order.tail_monotony or 0) <= MONOTONE]
     if not ending:
@@ -415,14 +416,14 @@ def of_order(rows: Sequence[Row]) -> str:
 
 
 def of(rows: Sequence[Row], laws: Mapping[str, Law] | None = None) -> str:
-    """Return all of it as one line, what to avoid first; what delivers the same stands before what does not."""
+    """Return all findings as one line: what to avoid first, then strategies with the same output, then the rest."""
     pairs = _pairs(rows)
     memory = of_memory(rows)
     head = [_worst(rows, laws or {})]
     known = laws or {}
     tail = [_Said(of_time(rows)), _against(rows), _Said(of_kept(rows, known)), _Said(of_plain(rows, known))]
     tail.append(_Said(of_total(rows)))
-    # All of them share the correction, and pairs make one sentence of those that are left.
+    # All sentences share the correction; the pairs that survive it are joined into one sentence.
     marked = [_Said(f"\0{each.text}", each.p_value, f"\0{each.otherwise}") for each in pairs]
     held = _corrected([*head, *marked, *tail])
     same = [each[1:] for each in held if each.startswith("\0")]

@@ -1,18 +1,18 @@
-"""Two instruments on the same question: asv's own results held against the trial log. Pure.
+"""Two instruments on the same question: asv's own results compared with the trial log. Pure.
 
 asv holds two kinds of figures. ``track_*`` are the medians of a comparison's own trials, so they must agree with the
-log. ``time_epoch`` and ``peakmem_epoch`` asv measures itself, in the default case; they differ from a trial's in this:
+log. ``time_epoch`` and ``peakmem_epoch`` are asv's own measurements, in the default case. They differ from a trial's:
 
-* each of the (three) times is the first epoch of a process of its own, as a trial's is; asv keeps their median;
+* each of the (three) times is the first epoch of a fresh process, as a trial's is; asv keeps their median;
 * ``timeit`` switches Python's garbage collector off while it measures; a trial leaves it as users have it;
 * ``peakmem_epoch`` is one reading of ``ru_maxrss``: the whole process since its start, with the interpreter, imports,
   inputs and the code of libraries, without child processes. A trial's peak is above a baseline that is read after
-  imports and inputs. So the difference of the two is what asv counts besides, and must be alike for strategies that
-  import the same modules. That, and not the figures themselves, is held against each other;
-* set-up may have held more than is left of it when the epoch begins. ``ru_maxrss`` cannot fall below that, so the
+  imports and inputs. The difference between the two is what asv counts in addition, and it must be about the same for
+  all strategies that import the same modules. That difference is compared, not the figures themselves;
+* set-up may have used more memory than is left when the epoch begins. ``ru_maxrss`` cannot fall below that, so the
   leanest strategies of a question may all show the same figure;
-* asv's loop holds a batch while the next one is made; a trial drops it before. It is in ``MEMORY_TOLERANCE`` where a
-  batch is small.
+* asv's loop holds a batch while the next one is made; a trial drops it first. ``MEMORY_TOLERANCE`` covers this if
+  batches are small.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from typing import Literal
 
 import msgspec
 
-from loaders import _registry
 from loaders._judge import RESOLUTION
 from loaders._report.asv_files import AsvResult, Reading
 from loaders._rows import Comparison, Row
@@ -36,26 +35,26 @@ from loaders._words import amount, duration, factor, one_line
 Verdict = Literal["agree", "explained", "flagged", "undecided"]
 
 TIME_TOLERANCE = 1.1
-"""A factor. What both intervals leave apart is let pass within 10 %: asv and the trials ran at different times, and
-the reference machine drifts by as much between them."""
+"""A factor. Times whose intervals do not overlap still pass if they are within 10 %: asv and the trials ran at
+different times, and the reference machine drifts by as much between them."""
 
 MEMORY_TOLERANCE = 2 * RESOLUTION
-"""In bytes, beyond the intervals: each of the two instruments is good to 1 MiB."""
+"""In bytes, in addition to the intervals: each of the two instruments is accurate to 1 MiB."""
 
 BLUNT = 2.0
-"""A factor. An interval that would hide it either way agrees with everything, so it decides nothing."""
+"""A factor. An interval that extends beyond it in both directions agrees with everything, so it decides nothing."""
 
 SAME = 1e-6
-"""As a share: two prints of one number differ by rounding only."""
+"""As a share: two printed forms of one number differ only by rounding."""
 
 NAMED = 6
-"""Names in a sentence; the rest is counted."""
+"""Names listed in a sentence; the rest are counted."""
 
 
 class Cause(msgspec.Struct, frozen=True):
-    """Why the two instruments differ over one strategy, as an experiment showed, and by what ratio at the most.
+    """Why the two instruments differ over one strategy, as an experiment showed, and the ratio it can explain.
 
-    ``low`` and ``high`` bound asv's figure over the trial's; outside of them the cause does not suffice.
+    ``low`` and ``high`` bound asv's figure over the trial's; outside them the cause is not a sufficient explanation.
     """
 
     low: float
@@ -69,23 +68,23 @@ NESTED = Cause(
     "asv times without Python's garbage collector, which walks this strategy's half million lists",
 )
 CHECKED = {("selection", "list_to_list"): NESTED, ("selection", "list_skipping"): NESTED}
-"""Causes of differing times. Both take 0.30 to 0.43 s as they are and 0.09 to 0.13 s after ``gc.disable()``; the other
-strategies of the question did not change."""
+"""Known causes of differing times. Both strategies take 0.30 to 0.43 s as they are and 0.09 to 0.13 s after
+``gc.disable()``; the other strategies of the question did not change."""
 
 
 class Pair(msgspec.Struct, frozen=True):
-    """One figure of one strategy by both instruments.
+    """One figure of one strategy, measured by both instruments.
 
     Attributes
     ----------
     asv, trial
         In seconds for a time, in bytes for memory.
     ratio
-        Of times: asv's over the trial's, from the ends of both intervals.
+        For times: asv's over the trial's, with bounds from the ends of both intervals.
     beyond
-        Of memory: bytes that asv counts and the trial does not.
+        For memory: bytes that asv counts and the trial does not.
     apart
-        Of memory: by how many bytes ``beyond`` differs from that of the strategies that import the same modules.
+        For memory: by how many bytes ``beyond`` differs from that of the strategies that import the same modules.
     """
 
     asv: Reading
@@ -111,11 +110,11 @@ class Instruments(msgspec.Struct, frozen=True):
     Attributes
     ----------
     case
-        The one that asv's own benchmarks run.
+        The case that asv's own benchmarks run.
     medians
-        How many ``track_*`` medians were held against the log, and how many of them agree.
+        How many ``track_*`` medians were compared with the log, and how many of them agree.
     missing
-        Sentences: what one holds and the other does not, and where they contradict each other. Plain text.
+        Plain-text sentences: what only one of the two holds, and where they contradict each other.
     """
 
     question: str
@@ -126,12 +125,12 @@ class Instruments(msgspec.Struct, frozen=True):
 
     @property
     def pairs(self) -> list[Pair]:
-        """Every figure that both hold."""
+        """Every figure that both instruments hold."""
         return [pair for each in self.beside for pair in (each.time, each.memory) if pair]
 
     @property
     def finding(self) -> str:
-        """The verdicts counted, as a title."""
+        """The counts of the verdicts, as a title."""
         said = []
         if self.pairs:
             counts = [(sum(pair.verdict == verdict for pair in self.pairs), verdict) for verdict in _VERDICTS]
@@ -151,16 +150,16 @@ _VERDICTS: dict[Verdict, str] = {
 
 
 def held_against(comparison: Comparison, results: Sequence[AsvResult]) -> Instruments | None:
-    """Hold asv's results against a comparison, where machine, commit and version of Python are the same.
+    """Check asv's results against a comparison of the same machine, commit and Python version.
 
-    ``None`` where asv holds nothing at all of the machine.
+    ``None`` if asv has no results at all for the machine.
     """
     here = [each for each in results if each.machine == comparison.environment.machine]
     if not here:
         return None
-    question = _registry.find_question(comparison.question)
-    held = _Held(question, here, comparison.environment.python)
-    own = [row for row in comparison.rows if row.case == question.default_case]
+    default_case = comparison.about.default_case
+    held = _Held(comparison, here)
+    own = [row for row in comparison.rows if row.case == default_case]
     compared, agreeing, contradictions = _medians(held, comparison)
     missing = _missing(held, comparison, own)
     if 2 * agreeing < compared:
@@ -168,10 +167,10 @@ def held_against(comparison: Comparison, results: Sequence[AsvResult]) -> Instru
             f"{compared - agreeing} of the {compared} medians that asv keeps are not those of the trial log's samples: "
             f"asv's results are of another run or of other data, and nothing is held against them"
         ]
-        return Instruments(question.name, question.default_case, [], (compared, agreeing), contradictions)
+        return Instruments(comparison.question, default_case, [], (compared, agreeing), contradictions)
     return Instruments(
-        question.name,
-        question.default_case,
+        comparison.question,
+        default_case,
         _beside(held, comparison, own),
         (compared, agreeing),
         [*contradictions, *missing],
@@ -179,26 +178,26 @@ def held_against(comparison: Comparison, results: Sequence[AsvResult]) -> Instru
 
 
 def _same_python(one: str, other: str) -> bool:
-    """Whether two versions have major and minor in common; an unknown one does not forbid it."""
+    """Whether two versions have the same major and minor number; an unknown version matches any."""
     return not one or not other or one.split(".")[:2] == other.split(".")[:2]
 
 
 class _Held:
-    """What asv holds of one question, found by strategy, case and the commit of the trials."""
+    """asv's results for one question, looked up by strategy, case and the commit of the trials."""
 
-    def __init__(self, question: _registry.Question, results: Sequence[AsvResult], python: str) -> None:
-        self.question = question
-        self.pythons: dict[str, str] = {}  # that are not the trials', by commit
+    def __init__(self, comparison: Comparison, results: Sequence[AsvResult]) -> None:
+        self.question, self._axes = comparison.question, list(comparison.about.axes)
+        self.pythons: dict[str, str] = {}  # versions other than the trials', by commit
         self._files: defaultdict[str, list[AsvResult]] = defaultdict(list)
         for each in results:
-            if _same_python(each.python, python):
+            if _same_python(each.python, comparison.environment.python):
                 self._files[each.commit[:8]].append(each)
             else:
                 self.pythons[each.commit[:8]] = one_line(each.python)
 
     def of(self, commit: str, kind: str) -> dict[str, dict[tuple[str, ...], Reading]]:
-        """Return the benchmarks of ``Comparison`` or ``Drain`` at a commit, by the rest of their name."""
-        prefix = f"{self.question.name}.{kind}."
+        """Return the benchmarks of ``Comparison`` or ``Drain`` at a commit, by method name."""
+        prefix = f"{self.question}.{kind}."
         return {
             name.removeprefix(prefix): cells
             for result in self._files.get(commit, ())
@@ -207,13 +206,12 @@ class _Held:
         }
 
     def values(self, row: Row) -> tuple[str, ...]:
-        """Return the parameters of a row as asv orders them."""
-        case = row.case
-        axes = list(self.question.axes)
+        """Return a row's parameters in asv's order."""
+        case, axes = row.case, self._axes
         return (row.strategy, *(case[axis] for axis in (axes if set(axes) == set(case) else case)))
 
     def reading(self, row: Row, commits: Sequence[str], kind: str, benchmark: str) -> Reading | None:
-        """Return what asv holds for a row's strategy (and, of a comparison, its case)."""
+        """Return asv's figure for a row's strategy (and its case, in ``Comparison``)."""
         params = self.values(row) if kind == "Comparison" else _alone(row)
         for commit in commits:
             found = self.of(commit, kind).get(benchmark, {}).get(params)
@@ -223,7 +221,7 @@ class _Held:
 
 
 def _commits(row: Row, comparison: Comparison) -> list[str]:
-    """Return the commits that a row's trials may be of."""
+    """Return the commits that a row's trials may belong to."""
     return [each for each in (row.commit or comparison.environment.commit).split(", ") if each]
 
 
@@ -239,12 +237,12 @@ def _beside(held: _Held, comparison: Comparison, rows: Sequence[Row]) -> list[Be
         peak = held.reading(row, commits, "Drain", "peakmem_epoch")
         if peak and peak.measured and row.peak:
             peaks[row.strategy] = row, peak
-    known = _registry.variants(held.question.name)
-    groups: defaultdict[str, list[tuple[Row, Reading]]] = defaultdict(list)  # NumPy is imported for each of them
+    groups: defaultdict[str, list[tuple[Row, Reading]]] = defaultdict(list)  # NumPy is imported for every strategy
     for name, each in peaks.items():
-        imports = sorted({*_registry.imports_of(known[name].build), "numpy"}) if name in known else [f"unknown: {name}"]
+        row, _ = each
+        imports = sorted({*row.imports, "numpy"}) if row.source else [f"unknown: {name}"]
         groups[repr(imports)].append(each)
-    converting = {name for name, variant in known.items() if variant.convert}
+    converting = {name for name, (row, _) in peaks.items() if row.converts}
     memory = {name: pair for group in groups.values() for name, pair in memory_pairs(group, converting).items()}
     return [
         Beside(row.strategy, times.get(row.strategy), memory.get(row.strategy))
@@ -254,7 +252,7 @@ def _beside(held: _Held, comparison: Comparison, rows: Sequence[Row]) -> list[Be
 
 
 def time_pair(asv: Reading, trial: Estimate, checked: Cause | None = None) -> Pair:
-    """Judge the first epoch's time by both instruments, in seconds."""
+    """Compare both instruments' times of the first epoch, in seconds."""
     ratio = _time_ratio(asv, trial)
     if 1 / TIME_TOLERANCE <= ratio.value <= TIME_TOLERANCE:
         return Pair(asv, trial, "agree", "agree", ratio)
@@ -270,20 +268,20 @@ def time_pair(asv: Reading, trial: Estimate, checked: Cause | None = None) -> Pa
 
 
 def _time_ratio(asv: Reading, trial: Estimate) -> Estimate:
-    """Return asv's time over the trial's, from the ends of both intervals; one that is not known counts as a point."""
+    """Return asv's time over the trial's, from the ends of both intervals; an unknown end is replaced by the value."""
     value = asv.value or 0.0
     if (asv.low is None or asv.high is None) and trial.low is None:
         return Estimate(value / trial.value, None, None, asv.count)
-    # asv's interval is symmetric about few samples and may reach below zero, which no time does.
+    # With few samples asv's interval is symmetric and may extend below zero, which no time can.
     low = max(0.0, value if asv.low is None else asv.low) / (trial.value if trial.high is None else trial.high)
     high = (value if asv.high is None else asv.high) / (trial.value if trial.low is None else trial.low)
     return Estimate(value / trial.value, low, high, min(asv.count, trial.count))
 
 
 def memory_pairs(group: Sequence[tuple[Row, Reading]], converting: AbstractSet[str] = frozenset()) -> dict[str, Pair]:
-    """Judge the peaks of strategies that import the same modules, in bytes.
+    """Compare both instruments' peaks for strategies that import the same modules, in bytes.
 
-    What asv counts besides is taken from the half of them with the highest peaks: theirs are above what set-up held.
+    asv's additional bytes are taken from the half with the highest peaks: these exceed what set-up held.
     """
     beyond = {row.strategy: (asv.value or 0.0) - _peak(row).value for row, asv in group}
     alone = [(row, asv) for row, asv in group if row.peak_tree is None]  # asv does not see worker processes
@@ -321,14 +319,14 @@ def _peak(row: Row) -> Estimate:
 
 
 def _once(mean: Estimate) -> float:
-    """Return by how much a single further sample may differ from a mean: the prediction interval's half."""
+    """Return by how much one further sample may differ from a mean: half of the prediction interval."""
     if mean.low is None or mean.high is None:
         return 0.0
     return (mean.high - mean.low) / 2 * math.sqrt(mean.count + 1)
 
 
 def _medians(held: _Held, comparison: Comparison) -> tuple[int, int, list[str]]:
-    """Hold asv's ``track_*`` against the log: how many were compared, how many agree, and sentences on the others."""
+    """Compare asv's ``track_*`` with the log: how many were compared, how many agree, and sentences on the rest."""
     compared = 0
     contradicting: defaultdict[str, list[str]] = defaultdict(list)
     for row in comparison.rows:
@@ -350,9 +348,9 @@ def _medians(held: _Held, comparison: Comparison) -> tuple[int, int, list[str]]:
 
 
 def _tracked(row: Row) -> dict[str, tuple[Estimate | None, bool, Callable[[float], str]]]:
-    """Return the metrics that asv tracks: the log's estimate, whether it is one over logarithms, and its unit."""
+    """Return the metrics that asv tracks: the log's estimate, whether it is over logarithms, and its formatter."""
     bytes_: dict[str, Estimate | None] = {
-        "peak_memory": None if row.peak_tree else row.peak,  # the row's is that of the process tree
+        "peak_memory": None if row.peak_tree else row.peak,  # the row's peak is that of the process tree
         "retained_memory": row.retained,
         "convert_memory": row.convert_memory,
         "disk_bytes": row.disk,
@@ -371,29 +369,29 @@ def _tracked(row: Row) -> dict[str, tuple[Estimate | None, bool, Callable[[float
 
 
 def may_be_median(value: float, mean: Estimate, *, logarithmic: bool) -> bool:
-    """Whether samples with this mean can have this median: the two are never farther apart than a standard deviation.
+    """Whether samples with this mean can have this median: the two differ by at most one standard deviation.
 
-    With ``logarithmic``, mean and deviation are those of logarithms. A single sample is its own median.
+    With ``logarithmic``, mean and deviation are those of the logarithms. A single sample is its own median.
     """
     scale = math.log if logarithmic else float
     if mean.low is None or mean.high is None:  # a single sample
         return math.isclose(value, mean.value, rel_tol=SAME)
     if logarithmic and mean.low <= 0:
-        return True  # so wide that its lower end was rounded to nothing
+        return True  # so wide that its lower end was rounded to zero
     deviation = (scale(mean.high) - scale(mean.low)) / 2 / quantile(mean.count) * math.sqrt(mean.count - 1)
     rounding = SAME if logarithmic else SAME * abs(mean.value)
     return abs(scale(value) - scale(mean.value)) <= deviation + rounding
 
 
 def _missing(held: _Held, comparison: Comparison, own: Sequence[Row]) -> list[str]:
-    """Say what one holds and the other does not."""
+    """Say what only one of the two instruments holds."""
     without: list[str] = []
     said: list[str] = []
     for commit in filter(None, comparison.environment.commit.split(", ")):
         rows = {held.values(row): row for row in comparison.rows if commit in _commits(row, comparison)}
         others = {held.values(row) for row in comparison.rows} - set(rows)
         tracked, drained = held.of(commit, "Comparison"), held.of(commit, "Drain")
-        width, at = 1 + len(held.question.axes), f"at commit {commit}"
+        width, at = 1 + len(comparison.about.axes), f"at commit {commit}"
         if not tracked and not drained and commit in held.pythons:
             python = comparison.environment.python
             said.append(f"asv's results {at} are of Python {held.pythons[commit]}, the trial log's of {python}")
@@ -419,12 +417,12 @@ def _missing(held: _Held, comparison: Comparison, own: Sequence[Row]) -> list[st
 
 
 def _alone(row: Row) -> tuple[str, ...]:
-    """Return the parameters of a row in asv's own benchmarks, which have no case."""
+    """Return a row's parameters in asv's own benchmarks, which have no case."""
     return (row.strategy,)
 
 
 def _cells(benchmarks: Mapping[str, Mapping[tuple[str, ...], Reading]]) -> dict[tuple[str, ...], dict[str, Reading]]:
-    """Turn readings by benchmark and parameters round: by parameters and benchmark."""
+    """Regroup readings from benchmark and parameters to parameters and benchmark."""
     cells: defaultdict[tuple[str, ...], dict[str, Reading]] = defaultdict(dict)
     for name, readings in benchmarks.items():
         for params, reading in readings.items():
@@ -440,18 +438,18 @@ def _lacking(
     at: str,
     elsewhere: AbstractSet[tuple[str, ...]],
 ) -> Iterator[str]:
-    """Say which of asv's cells the log lacks, and the other way round.
+    """Say which of asv's cells the log lacks, and vice versa.
 
     Parameters
     ----------
     rows
-        The log's, of the same commit, by the same parameters.
+        The log's rows of the same commit, by the same parameters.
     what
         The kind of asv's benchmarks.
     width
-        How many parameters they have today.
+        The number of parameters that they have today.
     elsewhere
-        What the comparison holds of another commit.
+        The parameters of the comparison's rows from other commits.
     """
     known = {params: readings for params, readings in cells.items() if len(params) == width}
     if len(known) < len(cells):
@@ -485,7 +483,7 @@ def _lacking(
 
 
 def _named(those: AbstractSet[tuple[str, ...]], other: Iterable[tuple[str, ...]] = ()) -> str:
-    """Count and name cases: by the strategy alone where the other side lacks it in every case, or all have one only."""
+    """Count and name cases: by strategy alone if the other side lacks it in every case or it is the only parameter."""
     partly = {params[0] for params in other}
     if partly.isdisjoint(params[0] for params in those) and (partly or all(len(params) == 1 for params in those)):
         names = sorted({params[0] for params in those})

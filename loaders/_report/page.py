@@ -1,4 +1,4 @@
-"""The comparison page: result sets to one self-contained HTML text."""
+"""The comparison page: renders result sets as one self-contained HTML text."""
 
 from __future__ import annotations
 
@@ -12,27 +12,28 @@ import jinja2
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
-from loaders import _registry, _words
-from loaders._calibration import Calibration
+from loaders import _claims, _words
 from loaders._check import selftest
+from loaders._contract import TIERS
 from loaders._judge import MEMORY_SHARE, MOST_ROUNDS, RESOLUTION, TIME_MARGIN
 from loaders._law import Law
-from loaders._report import charts, chooser, claims, findings, instruments
+from loaders._report import charts, chooser, findings, instruments
 from loaders._report.asv_files import AsvResult
 from loaders._report.sets import ResultSet
+from loaders._resolution import Calibration
 from loaders._rows import EPOCHS, Comparison, Row
 from loaders._stats import quantile
 
 MOST = 2_900_000
-"""Characters of the page. Sets that do not fit are shown without charts, and if that is not enough, named only."""
+"""Maximum characters of the page. Sets that do not fit are shown without charts or, failing that, only named."""
 
 _MARKDOWN = MarkdownIt("commonmark", {"html": False})
 
 ROUNDS = 64
-"""Student's t is embedded for so many samples; a run of more rounds has practically the last one."""
+"""Student's t is embedded for up to this many samples; with more rounds the last value is close enough."""
 
 STUDENTS = 256
-"""Steps of the table of Student's t over fractional degrees of freedom."""
+"""Steps in the table of Student's t over fractional degrees of freedom."""
 
 
 def render(
@@ -44,8 +45,8 @@ def render(
 ) -> str:
     """Return the page.
 
-    ``held`` is what asv has measured itself; ``home`` is the address of its own index and ``data`` of the CSV, where
-    there are such.
+    ``held`` is asv's own results; ``home`` is the address of its index page and ``data`` that of the CSV, if they
+    exist.
     """
     environment = _environment()
     environment.globals["both_instruments"] = lambda comparison: instruments.held_against(comparison, held)
@@ -130,13 +131,8 @@ def _environment() -> jinja2.Environment:
         embedded=chooser.embedded,
     )
     environment.globals.update(
-        time_chart=charts.time_chart,
-        memory_chart=charts.memory_chart,
-        tradeoff_chart=charts.tradeoff_chart,
-        steps_chart=charts.steps_chart,
-        sweep_chart=charts.sweep_chart,
+        charts=charts.of_case,
         laws_chart=charts.laws_chart,
-        order_chart=charts.order_chart,
         time_name=charts.time_name,
         epochs=EPOCHS,
         uncorrected=_words.UNCORRECTED,
@@ -144,12 +140,10 @@ def _environment() -> jinja2.Environment:
         finding=findings.of,
         laws_of=_laws_of,
         resolution=RESOLUTION,
-        question=_registry.find_question,
-        strategies=_registry.variants,
         command=command,
         repeat=repeat,
-        judged=claims.judged,
-        counted=claims.counted,
+        judged=_claims.judged,
+        counted=_claims.counted,
         calibrated_cells=_words.calibrated_cells,
         tally_headings=selftest.HEADINGS,
         tally_line=selftest.line,
@@ -166,12 +160,11 @@ def _environment() -> jinja2.Environment:
 
 
 def command(comparison: Comparison, row: Row) -> str:
-    """Return the command that runs one strategy in one case once, as the comparison ran it."""
-    known = _registry.variants(row.question).get(row.strategy)
+    """Return the command that runs one strategy once in one case, as the comparison ran it."""
     words = ["python", "-m", "loaders", "trial", row.question, row.strategy, *_conditions(comparison)]
     for axis, value in row.case.items():
         words += ["--case", f"{axis}={value}"]
-    if known is None or known.is_outside:
+    if row.is_outside:
         words += ["--with", "FILE"]
     return shlex.join(words)
 
@@ -184,7 +177,7 @@ def repeat(comparison: Comparison) -> str:
 
 
 def _conditions(comparison: Comparison) -> list[str]:
-    """Return the options that trial and comparison share."""
+    """Return the options that a trial and a comparison share."""
     words = ["--size", comparison.size]
     if comparison.epochs > 1:
         words += ["--epochs", str(comparison.epochs)]
@@ -192,14 +185,14 @@ def _conditions(comparison: Comparison) -> list[str]:
 
 
 def _tiers(rows: Sequence[Row]) -> list[str]:
-    """Return the tiers that there are, that of the baseline first."""
-    first = next((row.tier for row in rows if row.is_baseline), _registry.TIERS[0])
+    """Return the tiers that occur, the baseline's first."""
+    first = next((row.tier for row in rows if row.is_baseline), TIERS[0])
     found = {row.tier for row in rows}
-    return [tier for tier in sorted(_registry.TIERS, key=lambda tier: tier != first) if tier in found]
+    return [tier for tier in sorted(TIERS, key=lambda tier: tier != first) if tier in found]
 
 
 def _resolutions(comparison: Comparison, calibration: Calibration | None) -> dict[int, dict[str, object]]:
-    """Return what the instruments resolve by the number of trials: points of known truths and the limit at each."""
+    """Return the instruments' resolution by number of trials: known truths and the limit at each."""
     metrics = {"time": comparison.ranked_by, "memory": "peak_memory", "tree": "peak_memory_tree"}
     found: dict[int, dict[str, object]] = {}
     for count in {row.samples for row in comparison.rows if row.samples} if calibration else ():
@@ -209,12 +202,12 @@ def _resolutions(comparison: Comparison, calibration: Calibration | None) -> dic
 
 
 def _laws_of(comparison: Comparison, case: Mapping[str, str]) -> dict[str, Law]:
-    """Return the laws of memory of a case, by strategy."""
+    """Return the memory laws of a case, by strategy."""
     return next((each.laws for each in comparison.laws if each.case.items() <= case.items()), {})
 
 
 def _students(confidence: float) -> list[float]:
-    """Return Student's t at the places of 1 / degrees of freedom that the page interpolates between, 0 to 1."""
+    """Return Student's t at even steps of 1 / degrees of freedom, 0 to 1; the page interpolates between them."""
     from scipy.special import stdtrit
 
     places = [place / STUDENTS for place in range(STUDENTS + 1)]
@@ -222,12 +215,12 @@ def _students(confidence: float) -> list[float]:
 
 
 def _part(name: str) -> str:
-    """Return a file that stands in the page as it is."""
+    """Return a file that is embedded in the page unchanged."""
     return (Path(__file__).parent / "templates" / name).read_text("utf-8")
 
 
 def _hash(text: str) -> str:
-    """Return what a Content-Security-Policy names an inline script or style by."""
+    """Return the hash by which a Content-Security-Policy allows an inline script or style."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
@@ -242,11 +235,11 @@ def _line(text: str) -> Markup:
 
 
 def _stacked(figure: str) -> Markup:
-    """Put the bracketed interval of a figure under it."""
+    """Put a figure's bracketed interval below it."""
     value, bracket, rest = figure.partition(" (")
     return Markup('{}<span class="interval">{}</span>').format(value, bracket.strip() + rest)
 
 
 def _each(values: Mapping[int, float], unit: Callable[[float], str]) -> str:
-    """Return what each round measured, for who points at a figure."""
+    """Return each round's measurement, for the tooltip of a figure."""
     return "; ".join(f"round {index + 1}: {unit(value)}" for index, value in sorted(values.items()))

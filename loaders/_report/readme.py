@@ -1,18 +1,18 @@
-"""The README's opening: a table and a picture of the published results, generated, never typed."""
+"""The README's opening: a table and a picture of the published results, generated, never hand-written."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from loaders import _durable, _registry, _words
+from loaders import _durable, _words
 from loaders._corpus._sources import PHOTOGRAPHS
 from loaders._errors import InputError
 from loaders._report import charts, findings, sets
 from loaders._rows import EPOCHS, Comparison, Row
 
 PUBLISHED = "reference-amd"
-"""The machine whose results are committed, and answer. A machine's name belongs to one processor."""
+"""The machine whose results are committed and answer the questions. A machine name belongs to one processor."""
 
 CORPUS = (
     f"The 1500 photographs are overlapping crops of {len(PHOTOGRAPHS)}, those that scikit-image carries; `resize` "
@@ -26,12 +26,12 @@ PICTURED = "selection"
 
 
 def renew(root: Path, *, write: bool) -> list[str]:
-    """Bring the README and its picture up to date; return the names of the files that were not.
+    """Bring the README and its picture up to date; return the names of the files that were out of date.
 
     Raises
     ------
     InputError
-        Without published results, or for a README that has lost the markers.
+        If there are no published results, or the README has lost its markers.
     """
     published = [
         each
@@ -63,24 +63,23 @@ def _with_findings(readme: str, published: sets.ResultSet) -> str:
 
 
 def _findings(published: sets.ResultSet) -> str:
-    """Return Markdown: of each question's default case what was found and a ranking, and what they rest on."""
-    comparisons = [each for each in published.comparisons if not _registry.find_question(each.question).calibrates]
+    """Return Markdown: findings and a ranking for each question's default case, and what they rest on."""
+    comparisons = [each for each in published.comparisons if not each.about.calibrates]
     sentences: list[str] = []
     tables: list[str] = []
     for comparison in comparisons:
         case, rows = comparison.cases[0]
         name = " ".join(filter(None, [comparison.question, _words.case_in_words(case)]))
         laws = next((each.laws for each in comparison.laws if each.case.items() <= case.items()), {})
-        whole = {**_registry.find_question(comparison.question).default_case, **case}
-        every = [each for each in _registry.variants(comparison.question).values() if each.runs_in(whole)]
+        every = comparison.about.running_in(case)
         some = f" ({len(rows)} of {len(every)} strategies measured)" if len(rows) < len(every) else ""
         sentences.append(f"* **{name}**{some}: {findings.of(rows, laws)}")
         for other, in_other in comparison.cases:
             if growth := findings.of_growth(in_other):
                 sentences.append(f"* **{comparison.question} {_words.case_in_words(other)}**: {growth}.")
         tables += ["", *_ranking(name, comparison, rows)]
-    if lacking := [each for each in published.lacks if not _registry.find_question(each).calibrates]:
-        names = ", ".join(lacking)
+    if published.unanswered:
+        names = ", ".join(published.unanswered)
         sentences.append(f"* **{names}**: not measured on this machine yet; the page has what the one before measured.")
     if published.calibration:
         sentences.append(f"* **instruments**: {findings.of_calibration(published.calibration)}.")
@@ -104,7 +103,7 @@ def _findings(published: sets.ResultSet) -> str:
 
 
 def _ranking(name: str, comparison: Comparison, rows: Sequence[Row]) -> list[str]:
-    """Return Markdown: every strategy of a case, fastest first, and where the figures come from."""
+    """Return Markdown: a table of a case's strategies, fastest first, and where the figures come from."""
     several = len({each.tier for each in rows}) > 1
     pairs = any(row.pair for row in rows)
     totals, starts, needs = (any(getattr(row, each) for row in rows) for each in ("total", "start", "needed"))

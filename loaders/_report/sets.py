@@ -1,4 +1,4 @@
-"""Trial logs to result sets: whose comparisons a page may show side by side, and which it must keep apart."""
+"""Trial logs to result sets: decides which comparisons a page may show side by side and which it must keep apart."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from pathlib import Path
 
 import msgspec
 
-from loaders import _calibration, _registry
-from loaders._calibration import Calibration
+from loaders import _registry, _resolution
+from loaders._advise.candidates import Choice, choices
 from loaders._check import selftest
 from loaders._check.selftest import Selftest
-from loaders._report.chooser import Choice, choices
+from loaders._resolution import Calibration
 from loaders._rows import Comparison, comparison
 from loaders._trial import Record, log
 from loaders._trial.record import SCHEMA, Environment
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """What must be the same for two comparisons to stand in one result set. No ratio is taken across origins.
+    """What two comparisons must have in common to share a result set. No ratio is taken across origins.
 
-    A machine's name belongs to one processor; ``cpu`` keeps apart what a name was given to twice. ``schema`` is that of
+    A machine name belongs to one processor; ``cpu`` separates two machines given the same name. ``schema`` is that of
     the records.
     """
 
@@ -36,19 +36,19 @@ class Origin(msgspec.Struct, frozen=True):
 
 
 class ResultSet(msgspec.Struct, frozen=True):
-    """Comparisons of one origin, at most one for each question.
+    """Comparisons of one origin, at most one per question.
 
     Attributes
     ----------
     commit
-        Empty for the set that holds the newest run of each question; the first digits of a commit for a set of runs
-        that newer ones have replaced.
+        Empty for the set of each question's newest run; the first digits of a commit for a set of runs that newer ones
+        have replaced.
     started
-        Of the newest run in it.
+        When the newest run in it started.
     calibration
-        The newest of its machine, whatever the data.
+        The machine's newest calibration, whatever the data.
     selftest
-        The newest of its machine: how often the performance check is wrong.
+        The machine's newest self-test: how often the performance check is wrong.
     choices
         What a reader can choose from, by question and case; empty for replaced runs.
     """
@@ -69,7 +69,7 @@ class ResultSet(msgspec.Struct, frozen=True):
 
     @property
     def is_older(self) -> bool:
-        """Whether an older instrument measured it: it is shown, and nothing is concluded from it."""
+        """Whether an older instrument measured it; if so, it is shown but no conclusion rests on it."""
         return self.origin.schema != SCHEMA
 
     @property
@@ -79,12 +79,12 @@ class ResultSet(msgspec.Struct, frozen=True):
 
     @property
     def instrument(self) -> str:
-        """What measured it, in words."""
+        """The instrument that measured it, in words."""
         return f"older instrument (schema {self.origin.schema})" if self.is_older else "today's instrument"
 
     @property
     def title(self) -> str:
-        """What a heading says."""
+        """The text of its heading."""
         versions = [f"{name} {each}" for name, each in self.versions.items() if each]
         replaced = [f"replaced runs at {self.commit}"] if self.commit else []
         older = [self.instrument] if self.is_older else []
@@ -93,12 +93,12 @@ class ResultSet(msgspec.Struct, frozen=True):
 
     @property
     def environment(self) -> Environment:
-        """Of its first comparison; software and commit are each question's own."""
+        """The environment of its first comparison; software and commit may differ by question."""
         return self.comparisons[0].environment
 
     @property
     def versions(self) -> dict[str, str]:
-        """Of what the figures depend on most."""
+        """The versions that the figures depend on most."""
         return {"Python": self.origin.python, "TensorFlow": self.origin.tensorflow}
 
     @property
@@ -110,16 +110,21 @@ class ResultSet(msgspec.Struct, frozen=True):
 
     @property
     def lacks(self) -> list[str]:
-        """The questions that it has no comparison of."""
+        """The questions for which it has no comparison."""
         return [name for name in _registry.questions() if all(each.question != name for each in self.comparisons)]
+
+    @property
+    def unanswered(self) -> list[str]:
+        """The questions it lacks that offer a choice."""
+        return [name for name in self.lacks if not _registry.find_question(name).calibrates]
 
 
 def collect(root: Path, say: Callable[[str], None] = lambda _: None) -> list[ResultSet]:
-    """Return what the trial logs below ``root`` hold: sets of newest runs first, then replaced ones, then older ones.
+    """Return the result sets of the trial logs below ``root``: newest runs, then replaced ones, then older ones.
 
-    Of each question the newest run that finished a whole round is taken, else the newest. Cases that a run of the same
-    commit left out are taken from there; what two commits measured is never joined. Whole runs of which nothing is left
-    then are collected by commit. What an older instrument measured comes last.
+    For each question the newest run that finished a whole round is used, or else simply the newest. Cases that it left
+    out are taken from runs of the same commit; measurements of two commits are never joined. Whole runs that are not
+    used at all are then collected by commit. What an older instrument measured comes last.
     """
     current: defaultdict[Origin, dict[str, list[Record]]] = defaultdict(dict)
     runs = _runs(root, say)
@@ -134,7 +139,7 @@ def collect(root: Path, say: Callable[[str], None] = lambda _: None) -> list[Res
     by_machine: defaultdict[tuple[str, str, int], list[Record]] = defaultdict(list)
     for records in runs:
         by_machine[_machine(_origin(records))] += records
-    calibrations = {machine: _calibration.newest(records) for machine, records in by_machine.items()}
+    calibrations = {machine: _resolution.newest(records) for machine, records in by_machine.items()}
     newest = [
         msgspec.structs.replace(
             _set(origin, "", place, calibrations[_machine(origin)]), selftest=_selftest(root, origin.machine, say)
@@ -149,12 +154,12 @@ def collect(root: Path, say: Callable[[str], None] = lambda _: None) -> list[Res
 
 
 def _machine(origin: Origin) -> tuple[str, str, int]:
-    """Return what has the same instruments."""
+    """Return the key of comparisons that share their instruments."""
     return origin.machine, origin.cpu, origin.schema
 
 
 def _commit(run: Sequence[Record]) -> str:
-    """Return the first digits of a run's commit; empty where none is known."""
+    """Return the first digits of a run's commit; empty if none is known."""
     return next((each.environment.commit[:8] for each in run if each.environment.commit), "")
 
 
@@ -167,7 +172,7 @@ def _selftest(root: Path, machine: str, say: Callable[[str], None]) -> Selftest 
 def _runs(root: Path, say: Callable[[str], None]) -> list[list[Record]]:
     """Return the records of each comparison run, oldest run first.
 
-    Two machines may have begun a run in the same second, under the same name.
+    Runs are told apart by more than their name: two machines may have begun a run in the same second.
     """
     known = _registry.questions()
     by_run: defaultdict[tuple[str, ...], list[Record]] = defaultdict(list)
@@ -187,12 +192,12 @@ def _runs(root: Path, say: Callable[[str], None]) -> list[list[Record]]:
 
 
 def _newest(older: list[Record], newer: list[Record]) -> list[Record]:
-    """Return what stands for a question once a newer run is there."""
+    """Return the records to use for a question, given a newer run."""
     if older and _is_whole(newer) and _commit(newer) != _commit(older):
         return newer
     if not older or _is_whole(newer):
         again = [record.case for record in newer]
-        # Of an older run those cases stay that the question still has and that were not run again.
+        # An older run keeps the cases that the question still has and that were not run again.
         kept = [case for case in _registry.find_question(newer[0].question).cases if case not in again]
         return [each for each in older if each.case in kept] + newer
     if not any(_is_whole([each for each in older if each.run == run]) for run in {each.run for each in older}):

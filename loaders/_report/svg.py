@@ -1,4 +1,4 @@
-"""Vega-Lite specifications to SVG text: small, with a text alternative, and with tooltips that need no script. Pure."""
+"""Vega-Lite specifications to SVG text: small, with a text alternative and script-free tooltips. Pure."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ INHERITED = (
     "text-anchor",
 )
 KEPT = GEOMETRY.union(INHERITED, {"href", "opacity", "preserveAspectRatio"})
-"""The attributes that draw something. What else Vega writes is for its scripts, or names the parts of an ``img``."""
+"""The attributes that draw something. Vega's others serve its scripts or label the parts of an ``img``."""
 
 TEXTS = frozenset({"domain", "sort", "title", "values"})
-"""The parts of a specification in which strings are shown, or are data."""
+"""The parts of a specification whose strings are displayed or are data."""
 
 DEFAULTS = {
     ("font-weight", "normal"),
@@ -39,7 +39,7 @@ DEFAULTS = {
     ("y2", "0"),
 }
 
-# What XML cannot hold; vl_convert aborts the process over it.
+# Characters not allowed in XML; vl_convert aborts the process on them.
 NOT_XML = dict.fromkeys([*({*range(32)} - {*map(ord, "\t\n\r")}), 0xFFFE, 0xFFFF], "\N{REPLACEMENT CHARACTER}")
 
 _NUMBER = re.compile(r"-?\d*\.?\d+(?:e[-+]?\d+)?")
@@ -52,18 +52,19 @@ def drawn(spec: Mapping[str, Any], description: str, unmeasured: Iterable[str] =
     Parameters
     ----------
     spec
-        A mark's ``description`` becomes its tooltip: a ``<title>``.
+        A mark's ``description`` becomes its tooltip, a ``<title>`` element.
     description
-        All that the picture shows, for those who cannot see it.
+        Everything the picture shows, for readers who cannot see it.
     unmeasured
-        Texts that the layout leaves room enough for, as it does for titles. vl_convert takes a millisecond to measure
-        twenty letters, most of its time: it is given one letter instead of such a text, which is put in afterwards.
+        Texts for which the layout reserves enough room anyway, as it does for titles. vl_convert spends most of its
+        time measuring text, a millisecond per twenty letters, so it gets one letter in place of each such text, which
+        is put back afterwards.
     """
     letters: dict[str, str] = {}
     for text in unmeasured:
         letters.setdefault(text, _letter(letters))
     short = _shortened(spec, letters, is_text=False)
-    # What is parsed is Vega's own: no document type, no entities.
+    # Vega's own output is parsed here: no document type, no entities.
     root = ElementTree.fromstring(vl_convert.vegalite_to_svg(short))  # noqa: S314
     texts = {letter: text for text, letter in letters.items()}
     for element in root.iter(f"{{{NAMESPACE}}}text"):
@@ -74,12 +75,12 @@ def drawn(spec: Mapping[str, Any], description: str, unmeasured: Iterable[str] =
 
 
 def _letter(letters: Sized) -> str:
-    """Return a letter of which no other text of a chart consists: Ā is the first."""
+    """Return a letter that is not the whole of any other text in a chart, starting with Ā."""
     return chr(0x100 + len(letters))
 
 
 def _shortened(part: Any, letters: dict[str, str], *, is_text: bool) -> Any:
-    """Return a part of a specification with letters for texts, and give titles a letter."""
+    """Return a part of a specification with letters in place of texts; titles get a letter too."""
     if isinstance(part, Mapping):
         if isinstance(title := part.get("title"), str):
             letters.setdefault(title, _letter(letters))
@@ -90,7 +91,7 @@ def _shortened(part: Any, letters: dict[str, str], *, is_text: bool) -> Any:
 
 
 def _smaller(element: ElementTree.Element) -> Iterator[ElementTree.Element]:
-    """Yield what draws the same with less text: the element, its children, or nothing."""
+    """Yield a shorter equivalent of an element: the element itself, its children, or nothing."""
     if element.get("display") == "none":
         return
     tag = element.tag = element.tag.removeprefix(f"{{{NAMESPACE}}}")
@@ -121,7 +122,7 @@ def _tenths(number: re.Match[str]) -> str:
 
 
 def _regrouped(group: ElementTree.Element) -> Iterator[ElementTree.Element]:
-    """Give a group what all its children have in common; yield it only where it then says anything."""
+    """Move attributes that all children share to their group; yield the group only if it still has any effect."""
     for name in INHERITED:
         values = {child.get(name) for child in group}
         if len(values) == 1 and (value := values.pop()) is not None:
@@ -140,7 +141,7 @@ def _regrouped(group: ElementTree.Element) -> Iterator[ElementTree.Element]:
 
 
 def _sum(*shifts: str) -> dict[str, str]:
-    """Add up translations; nothing else stands in a group's ``transform`` here."""
+    """Add up translations; a group's ``transform`` holds nothing else here."""
     found = [match for shift in shifts if (match := _SHIFT.fullmatch(shift))]
     x, y = (sum(float(match[axis]) for match in found) for axis in (1, 2))
     return {"transform": f"translate({x:g},{y:g})"} if x or y else {}

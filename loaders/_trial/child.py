@@ -1,4 +1,4 @@
-"""What happens inside the fresh process: imports, baseline, one measured epoch, the check, the report.
+"""What happens inside the fresh process: imports, baseline, the measured epochs, the check, the report.
 
 Started by ``keeper`` as ``python -m loaders._trial.child REPORT`` would, with the trial on standard input. The report
 is a file of JSON lines, so that what a strategy prints cannot spoil it.
@@ -42,15 +42,15 @@ from loaders._trial.record import (
 )
 
 WALK_POINTS = 1000
-"""Of a drawn order; more would be dots on dots."""
+"""Number of points drawn of an order; more would overlap."""
 
 SLOWER, LEAST_STEP, LONGEST = 3.0, 0.01, 2.0
-"""The slow consumer takes three times as long as a batch, so that three in four batches can wait in a buffer, but at
-least 10 ms; and no more than two seconds of an epoch."""
+"""The slow consumer spends three times as long on a batch as the batch took, so that three in four batches can wait in
+a buffer. It spends at least 10 ms on a batch, but at most two seconds on an epoch."""
 
 
 class ConversionError(Exception):
-    """A conversion failed, in the words of its own process."""
+    """A conversion failed; the message is what its own process said."""
 
 
 class ImportedError(Exception):
@@ -67,7 +67,7 @@ def main() -> None:
     trial = msgspec.json.decode(sys.stdin.buffer.read(), type=Trial)
 
     def tell(value: Progress | Measured | Imported | Outcome) -> None:
-        if os.getpid() != process:  # a fork of the strategy's that has come back from it
+        if os.getpid() != process:  # a fork made by the strategy has returned here
             os._exit(1)
         with report.open("ab") as file:
             file.write(msgspec.json.encode(value) + b"\n")
@@ -91,7 +91,7 @@ def main() -> None:
     with contextlib.suppress(ValueError, OSError):  # a strategy may have closed them
         sys.stdout.flush()
         sys.stderr.flush()
-    os._exit(0)  # the report is complete; a strategy's threads or exit handlers are not waited for
+    os._exit(0)  # the report is complete; do not wait for a strategy's threads or exit handlers
 
 
 def run(trial: Trial, tell: Callable[[Progress | Measured | Imported | Outcome], None]) -> Outcome:
@@ -119,14 +119,14 @@ def run(trial: Trial, tell: Callable[[Progress | Measured | Imported | Outcome],
     surroundings = machine.environment(threads=threads, memory_method=peak.method, records=files)
     memory.map_code()
 
-    # What preparing has freed must not be found again by the strategy, or its memory would look free.
+    # Give back what the preparation freed: if the strategy reused it, its memory would seem to cost nothing.
     gc.collect()
     malloc.trim()
     baseline, baseline_tree = memory.held(), memory.proportional(os.getpid())
     in_use_before, held_before = malloc.in_use_and_held()
     tell(Progress(baseline, baseline_tree, surroundings))
 
-    seen = memory.Held()  # the most of each kind, at its own time
+    seen = memory.Held()  # the highest of each kind, each at its own time
 
     def read_memory() -> tuple[memory.Held, int, int]:
         nonlocal seen
@@ -141,7 +141,7 @@ def run(trial: Trial, tell: Callable[[Progress | Measured | Imported | Outcome],
     fast_peak, cpu_after, slow_step = 0, 0.0, None
 
     def slow_down(last: timing.Timeline) -> float:
-        """End what a fast consumer is measured for, and say how slow the next one is."""
+        """End the measurement with the fast consumer, and return how slow the next one is."""
         nonlocal tracer, fast_peak, cpu_after, slow_step
         tracer, fast_peak, cpu_after = Tracer(read_memory), peak.read() - baseline.total, cpu_time()
         batches = _an_epoch(last, passes)
@@ -181,8 +181,8 @@ def run(trial: Trial, tell: Callable[[Progress | Measured | Imported | Outcome],
             raise WrongOutputError(f"delivered {delivered} samples in epoch 1 and {sum(each.samples)} in epoch {epoch}")
     if passes > 1:
         timelines = timing.passes(timeline, passes)
-    shared = passes if len(timelines) == 1 else 1  # several passes in a few batches: each took its share
-    # From inputs made afresh: a strategy may have overwritten those that it was given.
+    shared = passes if len(timelines) == 1 else 1  # too few batches to cut: every pass gets an equal share
+    # The check uses fresh inputs: a strategy may have overwritten the ones it was given.
     directory = job.directory if variant.convert else Path("again")  # a cache must be filled anew
     fresh = job_of(trial, question, corpus, directory=directory)
     directory.mkdir(exist_ok=True)
@@ -245,20 +245,20 @@ def run(trial: Trial, tell: Callable[[Progress | Measured | Imported | Outcome],
 
 
 def job_of(trial: Trial, question: _registry.Question, corpus: Corpus, **more: Any) -> _registry.Job[Any]:
-    """Prepare what the trial's strategy works on; ``more`` are further attributes of ``Job``."""
+    """Prepare the job of the trial's strategy; ``more`` are further attributes of ``Job``."""
     return _registry.Job(corpus, question.prepare(corpus, trial.case, trial.seed), trial.case, trial.seed, **more)
 
 
 def _an_epoch(timeline: timing.Timeline, passes: int) -> int:
-    """Return the batches of an epoch."""
+    """Return the number of batches in an epoch."""
     return -(-len(timeline.received) // passes)
 
 
 def refuse_imports(before: Set[str]) -> None:
-    """Raise ``ImportedError`` where modules have come in that the next process can import before it measures.
+    """Raise ``ImportedError`` if modules were imported that the next process can import before it measures.
 
-    What TensorFlow's autograph and others write into the process's own directory and import from there belongs to the
-    work, and so does a module that somebody makes of nothing.
+    Modules that TensorFlow's autograph and others write into the process's own directory and import from there belong
+    to the work, and so do modules that are created in memory.
     """
     own = tempfile.gettempdir() + os.sep
     found = []
@@ -277,23 +277,23 @@ def _is_found(name: str) -> bool:
 
 
 def require(variant: _registry.Variant) -> None:
-    """Raise ``Skip`` where a package is missing that the strategy declares as optional."""
+    """Raise ``Skip`` if a package that the strategy declares as optional is missing."""
     for name in variant.optional:
         if not _is_found(name):
             raise _registry.Skip(f"{name} is not installed")
 
 
 def _drawn_steps(count: int) -> list[int]:
-    """Choose the steps of an order that is drawn: at random, because a fixed stride would beat with its cycles."""
+    """Choose which steps of an order to draw: at random, because a fixed stride would alias with the order's cycles."""
     return sorted(random.Random(0).sample(range(count), min(count, WALK_POINTS)))  # noqa: S311
 
 
 def _again(
     variant: _registry.Variant, job: _registry.Job[Any], measured: int, passes: int, sizes: list[int]
 ) -> Iterator[Any]:
-    """Build the strategy a second time, for the check, and see that it delivers as much as in each measured pass.
+    """Build the strategy again for the check, and verify that it delivers as much as in each measured pass.
 
-    ``sizes`` gets the bytes of a sample of each batch.
+    The bytes of one sample from each batch are added to ``sizes``.
     """
     delivered = 0
     for batch in variant.build(job):
@@ -307,8 +307,8 @@ def _again(
 
 
 def _damage(trial: Trial) -> list[str]:
-    """Say which of the records that the strategy reads are damaged, if that is why it failed."""
-    with contextlib.suppress(Exception):  # whatever else is wrong has been said
+    """Say which of the records that the strategy reads are damaged, as that may be why it failed."""
+    with contextlib.suppress(Exception):  # any other fault has been reported already
         question = _registry.find_question(trial.question)
         if question.shards:
             job = job_of(trial, question, load_corpus(Path(trial.corpus)))
@@ -317,7 +317,7 @@ def _damage(trial: Trial) -> list[str]:
 
 
 def _convert_apart(trial: Trial) -> Converted:
-    """Run the strategy's conversion in a process of its own, so that this one's memory begins untouched."""
+    """Run the strategy's conversion in its own process, so that it does not affect the memory of this one."""
     made = subprocess.run(
         [sys.executable, "-m", "loaders._trial.convert"],
         input=msgspec.json.encode(trial),
@@ -336,8 +336,8 @@ def _convert_apart(trial: Trial) -> Converted:
 def import_ahead(function: Callable[..., Any], more: Iterable[str] = ()) -> dict[str, int]:
     """Import what a strategy's function will import and start the runtimes, so that neither is measured.
 
-    What its code names is a first guess; ``more`` are the modules that earlier runs were seen to import beyond that.
-    One that cannot be imported is left to the strategy, which fails, or does without, in its own words.
+    The first guess is what its code names; ``more`` are the modules that earlier runs were seen to import beyond that.
+    A module that cannot be imported is left to the strategy, which either fails in its own words or does without it.
 
     Returns the pinned thread counts.
     """
@@ -349,7 +349,7 @@ def import_ahead(function: Callable[..., Any], more: Iterable[str] = ()) -> dict
             module = importlib.import_module(module_name)
             for attribute in sorted(attributes):
                 if not hasattr(module, attribute):
-                    with contextlib.suppress(ImportError):  # no module
+                    with contextlib.suppress(ImportError):  # it is not a module
                         importlib.import_module(f"{module_name}.{attribute}")
     threads = {"BLAS": 1}
     if "cv2" in sys.modules:
@@ -367,7 +367,7 @@ def import_ahead(function: Callable[..., Any], more: Iterable[str] = ()) -> dict
 
 
 def warm_up(malloc: memory.Malloc, peak: memory.Peak) -> None:
-    """Use every instrument once, so that what it needs itself (about 1 MiB, mostly code) is in the baseline."""
+    """Use every instrument once, so that its own memory (about 1 MiB, mostly code) is in the baseline."""
     import numpy as np
 
     def read_memory() -> tuple[memory.Held, int, int]:
@@ -381,7 +381,7 @@ def warm_up(malloc: memory.Malloc, peak: memory.Peak) -> None:
 
 
 def in_words(error: BaseException) -> str:
-    """Return the exception and, of its traceback, the frames outside of this suite's machinery."""
+    """Return the exception and the first frame of its traceback outside this suite's machinery."""
     if isinstance(error, (InputError, ModuleNotFoundError, ConversionError)):
         return str(error)
     if inner := _raised_in_body(str(error)):
@@ -394,9 +394,9 @@ def in_words(error: BaseException) -> str:
 
 
 def _raised_in_body(message: str) -> str:
-    """Return what a Python body inside a pipeline raised, and where; nothing where it was no body.
+    """Return what a Python body inside a pipeline raised, and where; empty if no body raised it.
 
-    TensorFlow puts the body's traceback, as text, into the message of an error of its own.
+    TensorFlow puts the body's traceback, as text, into the message of its own error.
     """
     frames = re.findall(r'File "([^"]+)", line (\d+), in (\S+)', message)
     own = [frame for frame in frames if f"{os.sep}tensorflow{os.sep}" not in frame[0] and "autograph" not in frame[0]]

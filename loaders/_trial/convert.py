@@ -1,7 +1,7 @@
-"""A conversion in a process of its own: how long it takes, and what memory it needs.
+"""A conversion in its own process: how long it takes and how much memory it needs.
 
 Started by ``child`` as ``python -m loaders._trial.convert`` in the trial's directory, with the trial on standard input.
-Its last line on standard output is a ``Converted``, or with exit code 1 what went wrong.
+Its last line on standard output is a ``Converted``; with exit code 1 it says what went wrong.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from loaders._trial.record import Converted, Imported, Trial
 
 
 def convert(trial: Trial) -> Converted:
-    """Run the conversion once, measured as a strategy is."""
+    """Run the conversion once, measured like a strategy."""
     _registry.load_files(trial.outside)
     question = _registry.find_question(trial.question)
     function = _registry.find_variant(trial.question, trial.strategy).convert
@@ -45,7 +45,7 @@ def convert(trial: Trial) -> Converted:
 
 
 def main() -> None:
-    """Convert as the trial on standard input says."""
+    """Run the conversion of the trial on standard input."""
     trial = msgspec.json.decode(sys.stdin.buffer.read(), type=Trial)
     try:
         said = msgspec.json.encode(convert(trial)).decode()

@@ -1,4 +1,4 @@
-"""Drain a strategy for real, touch each batch, and stamp it. The only reader of clocks in the suite's figures."""
+"""Drain a strategy for real, touch and stamp each batch. The only module whose clock readings become figures."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from loaders._trial.memory import Held
 from loaders._trial.timing import Timeline
 
 TRACE_SHARE = 50
-"""Reading memory takes at most one part in so many (2 %) of the time since it was last read. It is in no figure, but a
-pipeline's threads go on meanwhile."""
+"""Memory is read for at most 1/50 (2 %) of the time since the last reading. This time is in no figure, but a pipeline's
+threads keep running meanwhile."""
 
 PAGE = 4096
-"""Bytes of the smallest page that a system has."""
+"""Bytes in the smallest memory page of any system."""
 
 TRACE_POINTS = 400
-"""Past so many points every second one is dropped, so a long epoch keeps an even trace of bounded length."""
+"""Beyond this many points every second one is dropped, so that a long epoch keeps an even trace of bounded length."""
 
 
 class Tracer:
-    """Reads memory between batches, as often as costs 2 % of the time at most."""
+    """Reads memory between batches, as often as 2 % of the time allows."""
 
     def __init__(
         self, read: Callable[[], tuple[Held, int, int]], clock: Callable[[], float] = time.perf_counter
@@ -40,13 +40,13 @@ class Tracer:
 
     def __call__(self, step: int, now: float) -> None:
         """Read memory after batch ``step``, unless it is too early to read again."""
-        before = self._clock()  # ``now`` is when the batch came, and the consumer may have slept since
+        before = self._clock()  # ``now`` is when the batch arrived; the consumer may have slept since
         if before < self._next or step % self._stride:
             return
         resident, in_use, held = self._read()
         after = self._clock()
         self.points.append((step, now, resident, in_use, held))
-        # One slow reading (the machine was busy) must not leave a hole of a second in the trace.
+        # One slow reading (the machine was busy) must not leave a gap of a second in the trace.
         self._cost = min(after - before, 1.5 * self._cost)
         self._next = after + self._cost * TRACE_SHARE
         if len(self.points) > TRACE_POINTS:
@@ -56,14 +56,14 @@ class Tracer:
 
 @dataclass(frozen=True)
 class Slow:
-    """An epoch for a slow consumer, after the others.
+    """An extra epoch with a slow consumer, after the others.
 
     Attributes
     ----------
     step_time
-        Is told the last epoch, and returns the seconds that the consumer takes for each batch.
+        Receives the last epoch's timeline and returns the seconds that the consumer spends on each batch.
     batches
-        After so many the consumer has had enough; by default it takes all.
+        Receives the same timeline and returns after how many batches the consumer stops; by default it takes all.
     """
 
     step_time: Callable[[Timeline], float]
@@ -86,17 +86,17 @@ def drain(
     Parameters
     ----------
     build
-        Is called once, inside the measured time; again for a later epoch only where it returned a one-way iterator.
+        Called once, inside the measured time; called again for a later epoch only if it returned a one-way iterator.
     trace
-        Is called after each batch with its number, counted over all epochs, and the time.
+        Called after each batch with the batch's number, counted over all epochs, and the time.
     step_time
-        Seconds to sleep after each batch, as a consumer that trains; part of an epoch's time and of no batch's.
+        Seconds to sleep after each batch, as training would take; they count in the epoch's time, but in no batch's.
     take
-        Is told how many samples the consumer has just taken.
+        Called with the number of samples that the consumer has just taken.
     keep
         Return the last epoch's batches; otherwise each is dropped before the next is asked for.
     slow
-        Ask for one epoch more, whose timeline is the last.
+        Add one more epoch, whose timeline comes last.
     """
     timelines: list[Timeline] = []
     kept: list[Any] = []
@@ -108,7 +108,7 @@ def drain(
             step_time, enough = slow.step_time(timelines[-1]), slow.batches(timelines[-1])
         asked, received, samples = array("d"), array("d"), array("q")
         paused = array("d")
-        kept.clear()  # of the epochs before
+        kept.clear()  # drop earlier epochs
         start = clock()
         if built is None or isinstance(built, Iterator):
             built = build()
@@ -143,7 +143,7 @@ def drain(
 
 
 def cpu_time() -> float:
-    """Return the seconds of processor time, user and system, of this process and its ended children."""
+    """Return the seconds of processor time, user and system, of this process and of its children that have ended."""
     try:
         import resource
     except ImportError:  # Windows, to 16 ms
@@ -153,10 +153,10 @@ def cpu_time() -> float:
 
 
 def touch(batch: Any) -> int:
-    """Read one value of every page of a batch's arrays, so that lazy memory is charged; return the samples.
+    """Read one value from every page of a batch's arrays, so that lazy memory is charged; return the number of samples.
 
-    An eager tensor is complete when it exists, and so is a list; they are not read, nor is what is smaller than a page:
-    after a wait of 20 ms, when nothing of NumPy is in the processor's caches, reading costs 0.1 ms.
+    Eager tensors and lists are complete once they exist, so they are not read. Arrays smaller than a page are not read
+    either: after a wait of 20 ms, when nothing of NumPy is left in the processor's caches, reading costs 0.1 ms.
     """
     features = batch if isinstance(batch, tuple) else (batch,)
     if numpy := sys.modules.get("numpy"):  # without it there are no arrays

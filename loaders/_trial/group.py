@@ -1,8 +1,8 @@
-"""A control group for one trial, where the kernel has one to give: it holds its limits between two looks of the parent.
+"""A control group for one trial, where available: the kernel enforces the limits between two checks by the parent.
 
 Only version 2 (https://docs.kernel.org/admin-guide/cgroup-v2.html), and only beside our own group: a group that has
-processes of its own cannot limit groups below it. On a desktop that is the user's to write; in a container or over SSH
-it mostly is not.
+processes of its own cannot limit groups below it. On a desktop the user may write there; in a container or over SSH
+they usually may not.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ OWN = Path("/proc/self/cgroup")
 
 @contextlib.contextmanager
 def created(memory_limit: int | None, tasks: int) -> Iterator[Path | None]:
-    """Make a group that holds so many bytes and tasks (processes and threads), or none where none is to be had."""
+    """Make a group limited to these bytes and tasks (processes and threads); yield ``None`` where none is available."""
     group = None
     with contextlib.suppress(OSError):
         group = _create("max" if memory_limit is None else str(memory_limit), str(tasks))
@@ -41,9 +41,9 @@ def _create(memory_limit: str, tasks: str) -> Path | None:
         (group / "memory.max").write_text(memory_limit)
         (group / "memory.oom.group").write_text("1")
         (group / "pids.max").write_text(tasks)
-        with contextlib.suppress(OSError):  # a kernel need not account for it
+        with contextlib.suppress(OSError):  # not every kernel accounts for swap
             (group / "memory.swap.max").write_text("0")
-    except OSError:  # these controllers are not handed down to here
+    except OSError:  # these controllers are not delegated to this group
         group.rmdir()
         raise
     return group
@@ -60,5 +60,5 @@ def out_of_memory(group: Path) -> bool:
 
 
 def _field(file: Path, name: str) -> int:
-    """Return one number of a file of names and numbers."""
+    """Return the number after ``name`` in a file of names and numbers."""
     return next((int(line.split()[1]) for line in file.read_text().splitlines() if line.startswith(f"{name} ")), 0)

@@ -1,14 +1,14 @@
-"""Is it a leak, a plateau, or an allocator that does not give back? Pure arithmetic over a memory trace.
+"""Is it a leak, a plateau, or an allocator that does not return memory? Pure arithmetic over a memory trace.
 
-The tail of the trace is cut into blocks of equally many steps. A line is laid through the lowest values of the blocks:
-what is held even when a garbage collector or a buffer is at its emptiest, so that a sawtooth is not growth; and one
-through their medians, which plain noise moves less. The line that is known better counts. Its slope and the slope's
-interval are Theil and Sen's, which one outlier does not move
+The tail of the trace is cut into blocks with equal numbers of steps. Two lines are fitted. One goes through the lowest
+values of the blocks: the memory held even after a garbage collection or when a buffer is empty, so that a sawtooth
+does not count as growth. The other goes through their medians, which noise moves less. The line with the narrower
+interval counts. Its slope and the slope's interval are Theil and Sen's, which one outlier does not move
 (https://docs.scipy.org/doc/scipy/reference/generated/scipy.stats.theilslopes.html).
 
-*Flat* and *plateau* are claims, as *growing* is one: the upper end of the slope's interval, over the steps that the
-verdict speaks of, stays below the tolerance. Those steps are the last half of the trace, or, for memory that came to
-rest late, the last quarter. What can be shown neither to grow nor to rest is undecided.
+Like *growing*, *flat* and *plateau* have to be shown: the upper end of the slope's interval, over the steps that the
+verdict covers, must stay below the tolerance. Those steps are the last half of the trace or, for memory that settled
+late, the last quarter. A trace that can be shown neither to grow nor to stay level is undecided.
 """
 
 from __future__ import annotations
@@ -28,60 +28,60 @@ if TYPE_CHECKING:
 Verdict = Literal["flat", "plateau", "growing, in use", "growing, held by the allocator", "growing", "undecided"]
 
 BLOCKS = 8
-"""Of a tail."""
+"""Number of blocks in a tail."""
 
 LEAST_POINTS = 3
-"""Of a block; of fewer, what it stands for is an accident."""
+"""Points that a block needs; with fewer, its value is an accident."""
 
 MIN_POINTS = 2 * BLOCKS * LEAST_POINTS
-"""Of a trace, so that its last half has enough."""
+"""Points that a trace needs, so that its last half has enough."""
 
 CONFIDENCE = 0.99
-"""Of the slope's interval: a false alarm of a leak costs its reader a day."""
+"""Confidence of the slope's interval: a false leak alarm costs its reader a day."""
 
 TOLERANCE = 2 * 2**20
-"""Bytes over the last half of a trace: what an interpreter and TensorFlow gain by themselves (a null loop gains below
-1 MiB). Over the last quarter it is half of that, so that a shorter look allows no faster growth."""
+"""Bytes over the last half of a trace: as much as an interpreter and TensorFlow gain by themselves (a null loop gains
+less than 1 MiB). Over the last quarter it is half of that, so that a shorter span does not allow faster growth."""
 
 TOLERANCE_SHARE = 0.02
-"""Of the level, over the last half of a trace: growth that is no growth."""
+"""Growth over the last half of a trace that does not count as growth, as a share of the level."""
 
 SWING_POINTS, SWING_SHARE = 12, 1 / 2
-"""Where memory swings within the blocks, of n points each, growth below twelve nths of the swing, and never more than
-half of it, cannot be told from the swing. It is tolerated, and the bound says how much it is."""
+"""If memory swings within the blocks, of n points each, then growth below 12/n of the swing, and never more than half
+of it, cannot be told from the swing. It is tolerated, and the bound says how much it is."""
 
 SLOWING = 0.6
 """The last quarter's slope as a share of the third quarter's; below it growth is slowing down."""
 
 MOST_EPOCHS = 50
-"""As a multiple: a longer trial is no advice."""
+"""Limit on the multiple of the epochs that is suggested; a longer trial is no useful advice."""
 
 
 class Growth(msgspec.Struct, frozen=True):
-    """How memory went on after the beginning.
+    """How memory developed after the start.
 
     Attributes
     ----------
     slope, low, high
-        Bytes a step over the steps that the verdict speaks of, with the 99 % interval.
+        Bytes per step over the steps that the verdict covers, with the 99 % interval.
     per_epoch
-        ``slope`` in bytes an epoch.
+        ``slope`` in bytes per epoch.
     level
-        Bytes above the baseline that is held over these steps.
+        Bytes above the baseline that are held over these steps.
     steps
         Length of the trace.
     held
-        Bytes of ``level`` that the allocator was given back and has kept; ``None`` where it cannot be asked.
+        Bytes of ``level`` that were freed but kept by the allocator; ``None`` where it cannot be asked.
     message
-        For growth: how far this machine's memory, and 16 GB, would last. For *undecided*: why, and how long would do.
+        For growth: how long this machine's memory, and 16 GB, would last. For *undecided*: why, and how long would do.
     bound
-        Of *flat* and *plateau*: bytes that memory grows per 1000 steps at most. Older records have none.
+        For *flat* and *plateau*: upper bound on the growth of memory, in bytes per 1000 steps. Older records have none.
     over
-        How many steps the verdict speaks of: those of the last half of the trace, or of its last quarter.
+        Number of steps that the verdict covers: the last half of the trace, or its last quarter.
     in_use_bound
-        Bytes that what is in use by malloc's books grows per 1000 steps at most, over the same steps. "No leak" can be
-        said only with it. ``None`` where the allocator cannot be asked, as over a process tree, or where what is in use
-        cannot be shown to stay within the tolerance.
+        Upper bound on the growth of the memory that malloc reports as in use, in bytes per 1000 steps, over the same
+        steps. "No leak" can be said only with it. ``None`` where the allocator cannot be asked, as over a process tree,
+        or where the memory in use cannot be shown to stay within the tolerance.
     """
 
     verdict: Verdict
@@ -102,8 +102,8 @@ class Growth(msgspec.Struct, frozen=True):
 class Tail:
     """The last steps of a trace: a value for each block, and the line through them.
 
-    ``bottom`` is the median of the blocks' lowest values, ``lifted`` whether these surely rise; ``tolerance`` is in
-    bytes over all of its steps; ``points`` says how many fell into it.
+    ``bottom`` is the median of the blocks' lowest values, ``lifted`` whether these certainly rise; ``tolerance`` is in
+    bytes over all steps of the tail; ``points`` is the number of trace points in it.
     """
 
     at: list[float]
@@ -124,12 +124,12 @@ class Tail:
 
     @property
     def rests(self) -> bool:
-        """Whether even the upper end of the slope stays below the tolerance."""
+        """Whether even the upper end of the slope's interval stays below the tolerance."""
         return self.points >= BLOCKS * LEAST_POINTS and self.high * self.steps < self.tolerance
 
     @property
     def bound(self) -> float:
-        """Bytes per 1000 steps at most."""
+        """Upper bound on the growth, in bytes per 1000 steps."""
         return 1000 * max(0.0, self.high)
 
 
@@ -139,14 +139,14 @@ def growth(trace: MemoryTrace, *, steps_per_epoch: float, memory: int = 0) -> Gr
     Parameters
     ----------
     trace
-        Memory above the baseline over the steps, of a process or of a whole tree.
+        Memory above the baseline over the steps, for one process or a whole tree.
     steps_per_epoch
-        To state the slope for an epoch.
+        Used to express the slope per epoch.
     memory
-        This machine's, in bytes, to say how long it would last.
+        This machine's memory in bytes, used to say how long it would last.
     """
     steps = trace.step[-1] if trace.step else 0
-    seen = len(set(trace.step))  # a tree is looked at by the clock, several times a step where steps are long
+    seen = len(set(trace.step))  # a tree is sampled by the clock, several times in a long step
     if seen < MIN_POINTS:
         longer = max(2, math.ceil(MIN_POINTS / max(1, seen)))
         return Growth(
@@ -181,7 +181,7 @@ def growth(trace: MemoryTrace, *, steps_per_epoch: float, memory: int = 0) -> Gr
         return rest(half)
     middle = BLOCKS // 2
     third_rise, last_rise = _rise(half, 0, middle), _rise(half, middle, BLOCKS)
-    # What rises above a bottom that does not is a swing, not growth.
+    # If memory rises but its bottom does not, that is a swing, not growth.
     surely = half.low > 0 and half.lifted
     grows = surely and half.slope * half.span > half.tolerance and last_rise > half.tolerance / 4
     slows = grows and last_rise < SLOWING * third_rise and third_rise - last_rise > 2 * _scatter(half)
@@ -193,12 +193,12 @@ def growth(trace: MemoryTrace, *, steps_per_epoch: float, memory: int = 0) -> Gr
 
 
 def _would_decide(tail: Tail, *, slows: bool) -> str:
-    """Say why nothing is decided, and what would decide."""
+    """Say why the verdict is undecided, and what would decide it."""
     if slows:
         return "memory still grows but slows down; twice the epochs would do"
     said = f"up to {tail.high * tail.steps / 2**20:.1f} MiB more over the last {tail.steps} steps cannot be excluded"
     rise, uncertain = tail.slope * tail.span, (tail.high - tail.low) / 2 * tail.span
-    # Growth rises with the steps, and what hides it does not.
+    # Growth adds up with the steps, and the noise that hides it does not.
     times = math.ceil(1.25 * max(tail.tolerance, uncertain) / rise) if rise > 0 else MOST_EPOCHS
     if times < MOST_EPOCHS:
         return f"{said}; {max(2, times)} times as many epochs would show growth, if it goes on like this"
@@ -206,10 +206,10 @@ def _would_decide(tail: Tail, *, slows: bool) -> str:
 
 
 def _held_by(trace: MemoryTrace, slope: float) -> Verdict:
-    """Say who holds what grows: the allocator, if what it has freed and kept grows at least half as fast.
+    """Say who holds the growing memory: the allocator, if freed memory that it keeps grows more than half as fast.
 
-    Python's small objects bypass malloc, so what is in nobody's books is in use. The books are one process's: of a tree
-    nobody says.
+    Python's small objects bypass malloc, so memory that malloc does not account for is in use. malloc accounts for one
+    process only, so for a tree nobody can say.
     """
     if trace.tree or trace.in_use is None or trace.held is None:
         return "growing"
@@ -218,7 +218,7 @@ def _held_by(trace: MemoryTrace, slope: float) -> Verdict:
 
 
 def _lasts(slope: float, level: float, memory: int) -> str:
-    """Say after how many steps memory would be gone."""
+    """Say after how many steps memory would be used up."""
     sizes = [("this machine's memory", memory), ("16 GB", 16 * 10**9)]
     return "; ".join(
         f"{name} is gone after {(size - level) / slope:,.0f} steps" for name, size in sizes if size > level
@@ -258,13 +258,13 @@ def _slope(at: Sequence[float], values: Sequence[float]) -> tuple[float, float, 
 
 
 def _rise(tail: Tail, begin: int, end: int) -> float:
-    """Return by how much the line through some blocks rises over them."""
+    """Return how far the line through some blocks rises over them."""
     slope, _, _ = _slope(tail.at[begin:end], tail.values[begin:end])
     return slope * (tail.at[end - 1] - tail.at[begin])
 
 
 def _scatter(tail: Tail) -> float:
-    """Return how far the blocks lie from the line through them, the median."""
+    """Return the median distance of the blocks from the line through them."""
     middle = _median(tail.at)
     return _median([abs(y - tail.level - tail.slope * (x - middle)) for x, y in zip(tail.at, tail.values, strict=True)])
 

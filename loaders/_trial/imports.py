@@ -1,7 +1,7 @@
-"""What strategies were seen to import while they were measured, so that the next run imports it beforehand.
+"""Modules that strategies were seen to import while they were measured, so that the next run imports them first.
 
-An import is code that is read, mapped and run; none of that is the strategy's. Which modules come in, at whatever
-depth, is found out by running it: once for each strategy and version, and remembered beside the corpora.
+An import reads, maps and runs code, and none of that is the strategy's work. Which modules are imported, at whatever
+depth, is found by running the strategy: once for each strategy and version, and remembered beside the corpora.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from loaders._trial.record import Trial
 NAME = "imports.json"
 
 MOST = 1000
-"""Strategies that are remembered; the oldest are forgotten."""
+"""Maximum number of strategies remembered; the oldest are forgotten."""
 
 
 def known(trial: Trial) -> list[str]:
-    """Return the modules that earlier runs of a trial's strategy imported late, in the order of their import."""
+    """Return the modules that earlier runs of a trial's strategy imported late, in import order."""
     return [*dict.fromkeys([*trial.imports, *_read().get(_key(trial), [])])]
 
 
 def remember(trial: Trial, modules: Iterable[str]) -> list[str]:
-    """Add modules to those that are known of a trial's strategy, and return all; kept if the cache can be written."""
+    """Add modules to those known for a trial's strategy and return all; they are stored if the cache is writable."""
     every = [*dict.fromkeys([*known(trial), *modules])]
     kept = {**{key: each for key, each in _read().items() if key != _key(trial)}, _key(trial): every}
     newest = dict(list(kept.items())[-MOST:])
@@ -52,8 +52,8 @@ def _read() -> dict[str, list[str]]:
 
 
 def _key(trial: Trial) -> str:
-    """Return what names a strategy and its version: the code of its question, of files outside, and of packages."""
+    """Return a key for a strategy and its version: the code of its question and of outside files, and the packages."""
     state = hashlib.blake2b(repr((platform.python_version(), machine.packages())).encode(), digest_size=8)
-    for file in (Path(__file__).parents[1] / f"{trial.question}.py", *map(Path, trial.outside)):
+    for file in (Path(__file__).parents[1] / "questions" / f"{trial.question}.py", *map(Path, trial.outside)):
         state.update(file.read_bytes() if file.is_file() else b"")
     return f"{trial.question}.{trial.strategy} {state.hexdigest()}"

@@ -1,14 +1,14 @@
-"""The process between the parent and a trial: whichever of them ends, all that the trial has started ends too.
+"""The process between the parent and a trial: when either ends, everything that the trial has started ends too.
 
-Started by ``watch`` as a script, ``python keeper.py PARENT REPORT GROUP``, it parts in two: one half goes on as the
-trial, without having imported anything for it, and the other becomes the keeper. That one is
+``watch`` starts it as a script, ``python keeper.py PARENT REPORT GROUP``. It forks: the child goes on as the trial,
+without having imported anything for it, and the original process becomes the keeper. The keeper
 
-* told by the kernel when the parent has ended, however it did (``PR_SET_PDEATHSIG``), and
-* given whatever the trial's processes leave behind (``PR_SET_CHILD_SUBREAPER``), so nothing can leave its tree
+* gets a signal from the kernel when the parent ends, however it ends (``PR_SET_PDEATHSIG``), and
+* adopts the processes that the trial's processes orphan (``PR_SET_CHILD_SUBREAPER``), so nothing can leave its tree
   (https://man7.org/linux/man-pages/man2/prctl.2.html).
 
-It waits without waking, takes the place of ``python``'s memory by an image of its own so that no page of the trial's
-is shared with it, and ends as the trial did. Elsewhere than on Linux there is none, and ``watch`` does what it can.
+It re-executes itself so that it shares no pages with the trial, then sleeps until signalled. It ends as the trial did.
+On systems other than Linux there is no keeper, and ``watch`` does what it can.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
 
 def main() -> None:
-    """Part in two, or become what one of them is."""
+    """Fork into trial and keeper, or run as the keeper after re-execution."""
     if sys.argv[1] == "keep":
         trial, parent, scratch, group = sys.argv[2:]
         keep(int(trial), int(parent), scratch, group)
@@ -40,13 +40,13 @@ def main() -> None:
 
 
 def part(parent: int, scratch: str, group: str) -> None:
-    """Return as the trial's process, and replace this one by the keeper."""
+    """Fork: return in the child, which is the trial, and turn this process into the keeper."""
     prctl = ctypes.CDLL(None).prctl
     signal.pthread_sigmask(signal.SIG_BLOCK, AWAITED)
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     keeper = os.getpid()
-    if os.getppid() != parent:  # it ended before the kernel was asked to tell
+    if os.getppid() != parent:  # it ended before the signal was requested
         os.kill(keeper, signal.SIGTERM)
     trial = os.fork()
     if trial:
@@ -57,18 +57,18 @@ def part(parent: int, scratch: str, group: str) -> None:
     if os.getppid() != keeper:
         os._exit(1)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, AWAITED)
-    write("/proc/self/oom_score_adj", "1000")  # where memory runs out, the kernel is to take this and nothing else
+    write("/proc/self/oom_score_adj", "1000")  # if memory runs out, the kernel should kill this and nothing else
     if group:
         write(f"{group}/cgroup.procs", "0")
 
 
 def keep(trial: int, parent: int, scratch: str, group: str) -> None:
-    """Wait until the trial ends, or is to end, and end as it did when nothing of it is left."""
+    """Wait until the trial ends or must be ended, end what is left of it, and exit as it did."""
     codes: dict[int, int] = {}
     while reap(codes) and trial not in codes and signal.sigwait(AWAITED) != signal.SIGTERM:
         pass
     end(trial, group, codes)
-    if os.getppid() != parent:  # nobody else is there to tidy up
+    if os.getppid() != parent:  # nobody else is left to clean up
         import shutil
 
         shutil.rmtree(scratch, ignore_errors=True)
@@ -85,7 +85,7 @@ def keep(trial: int, parent: int, scratch: str, group: str) -> None:
 
 
 def reap(codes: dict[int, int]) -> bool:
-    """Note how each child ended that has, negative for a signal; return whether there are others."""
+    """Note the exit code of each child that has ended, negative for a signal; return whether others remain."""
     try:
         while (ended := os.waitpid(-1, os.WNOHANG))[0]:
             codes[ended[0]] = os.waitstatus_to_exitcode(ended[1])
@@ -95,10 +95,10 @@ def reap(codes: dict[int, int]) -> bool:
 
 
 def end(trial: int, group: str, codes: dict[int, int]) -> None:
-    """End everything below this process, and return when it is gone.
+    """End all descendants of this process, and return when they are gone.
 
-    What forks without end is faster than any list of it. So what is in the trial's process group is ended by one call,
-    and the rest is stopped until a list brings nothing new.
+    Processes that keep forking outrun any listing of them. So the trial's process group is killed in one call, and the
+    rest is stopped until a listing finds nothing new, then killed.
     """
     if not reap(codes):
         return
@@ -119,7 +119,7 @@ def end(trial: int, group: str, codes: dict[int, int]) -> None:
 
 
 def below(root: int) -> set[int]:
-    """Return every process that descends from one."""
+    """Return all descendants of a process."""
     children: dict[int, list[int]] = {}
     for entry in os.listdir("/proc"):  # noqa: PTH208 - pathlib is not imported for this
         if entry.isdecimal():
@@ -136,7 +136,7 @@ def below(root: int) -> set[int]:
 
 
 def write(path: str, text: str) -> None:
-    """Write into a file of the kernel's, where it lets us."""
+    """Write to one of the kernel's files, if it lets us."""
     with contextlib.suppress(OSError), open(path, "w") as file:  # noqa: PTH123
         file.write(text)
 

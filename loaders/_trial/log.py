@@ -1,4 +1,4 @@
-"""The trial log: one JSON line for each finished trial, appended and synced the moment it exists."""
+"""The trial log: one JSON line for each finished trial, appended and synced as soon as it exists."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ from loaders._trial.record import SCHEMA, Record
 NAME = "trials.jsonl"
 
 LAST_YEAR = 2100
-"""A trial that began later had a clock that was wrong; it would be the newest for ever."""
+"""A trial that claims to have started later had a wrong clock, and would stay the newest for ever."""
 
 MOST_WORDS = 200
-"""Characters of why a line cannot be read."""
+"""Maximum length in characters of the reason why a line cannot be read."""
 
 RESERVE, RESERVED = ".reserve", 2**20
-"""A file beside the log and its bytes, given up when the disk is full, so that the trial under way is kept too."""
+"""Name and size in bytes of a file beside the log. It is deleted when the disk is full, so that the trial under way can
+still be kept."""
 
 
 def results_root() -> Path:
-    """Return the directory of results: ``LOADERS_RESULTS``, asv's project, this checkout, else ``./results``."""
+    """Return the results directory: from ``LOADERS_RESULTS``, asv's project, this checkout, else ``./results``."""
     if given := os.environ.get("LOADERS_RESULTS"):
         return Path(given)
     if project := os.environ.get("ASV_CONF_DIR"):
@@ -39,18 +40,18 @@ def results_root() -> Path:
 
 
 def log_path(machine: str) -> Path:
-    """Return a machine's trial log."""
+    """Return the path of a machine's trial log."""
     return results_root() / machine / NAME
 
 
 @contextmanager
 def exclusive(machine: str) -> Iterator[None]:
-    """Hold a machine's results for one comparison; whatever ends the process gives them back.
+    """Lock a machine's results for one comparison; the lock is released however the process ends.
 
     Raises
     ------
     InputError
-        While another comparison holds them: two at once would spoil each other's figures.
+        If another comparison holds the lock: two at once would spoil each other's figures.
     """
     path = log_path(machine).with_name(".running")
     lock, reserve = FileLock(path), path.with_name(RESERVE)
@@ -76,12 +77,12 @@ def exclusive(machine: str) -> Iterator[None]:
 
 
 def refuse_other_processor(path: Path, processor: str) -> None:
-    """Raise where a log holds trials of another processor: a machine's name belongs to one.
+    """Raise if a log holds trials of another processor: a machine's name belongs to one processor.
 
     Raises
     ------
     InputError
-        Naming both, and the remedy.
+        The message names both processors and the remedy.
     """
     others = {each.environment.cpu for each in read(path)} - {processor, ""}
     if others:
@@ -92,13 +93,13 @@ def refuse_other_processor(path: Path, processor: str) -> None:
 
 
 def append(path: Path, record: msgspec.Struct) -> None:
-    """Append one record; a line that an earlier writer could not finish is closed first.
+    """Append one record; a line that an earlier writer left unfinished is ended first.
 
     Raises
     ------
     InputError
-        Where the file cannot be written; everything that it held stays as it was. Where the disk is full and there is
-        a reserve, that is given up and the record is kept; it is the last that can be.
+        If the file cannot be written; its content stays as it was. If the disk is full and there is a reserve, the
+        reserve is deleted to keep this record; no further one can be kept.
     """
     line = msgspec.json.encode(record) + b"\n"
     try:
@@ -121,7 +122,7 @@ def _full(path: Path, error: OSError, kept: str) -> str:
 
 
 def _append(path: Path, line: bytes) -> None:
-    """Append a line and see it on the disk, or leave the file as it was."""
+    """Append a line and sync it to disk, or leave the file as it was."""
     is_new = not path.exists()
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
     try:
@@ -132,11 +133,11 @@ def _append(path: Path, line: bytes) -> None:
                 line = b"\n" + line
         written = 0
         try:
-            while written < len(line):  # one call, unless the system takes a part only
+            while written < len(line):  # one call, unless the system writes only a part
                 written += os.write(handle, line[written:])
             os.fsync(handle)
         except OSError:
-            if written and os.fstat(handle).st_size == end + written:  # else another process has written behind it
+            if written and os.fstat(handle).st_size == end + written:  # else another process appended
                 os.ftruncate(handle, end)
             raise
     finally:
@@ -146,12 +147,12 @@ def _append(path: Path, line: bytes) -> None:
 
 
 def read(path: Path, say: Callable[[str], None] = lambda _: None) -> list[Record]:
-    """Return the records of a log in order; what cannot be used is left out, and ``say`` is told in one line each.
+    """Return the records of a log in order; unusable lines are left out, and ``say`` is told in one line for each kind.
 
-    Those of an older schema are among them, and ``say`` is told how many: see ``Record.schema``.
+    Records of an older schema are included, and ``say`` is told how many: see ``Record.schema``.
 
-    Anybody may have written them. Left out are lines that are cut off, that hold anything but a record or a figure that
-    cannot be (see ``loaders._units``), and that repeat a trial of a round.
+    Anybody may have written the lines. Left out are lines that are cut off, that are not a record, that hold an
+    impossible figure (see ``loaders._units``), or that repeat a trial of a round.
     """
     name = printable(str(path))
     try:
@@ -169,7 +170,7 @@ def read(path: Path, say: Callable[[str], None] = lambda _: None) -> list[Record
             continue
         try:
             record = _decoded(line)
-        except (ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors, as is text that is no UTF-8
+        except (ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors, as is invalid UTF-8
             unreadable.append(number)
             why = why or printable(str(error))[:MOST_WORDS]
             continue
@@ -201,7 +202,7 @@ def read_all(root: Path, say: Callable[[str], None] = lambda _: None) -> list[Re
 
 
 def _once(records: Iterable[Record], say: Callable[[int], None]) -> list[Record]:
-    """Return the records without those that repeat a trial of a round: each would count as one more sample."""
+    """Return the records without repeats of a trial of a round: each repeat would count as one more sample."""
     kept, seen, repeated = [], set(), 0
     for record in records:
         trial = (record.environment.machine, record.run, record.question, record.strategy, record.round)

@@ -1,4 +1,4 @@
-"""What a figure must never be quoted without: the machine, the versions, the settings that matter."""
+"""What every figure must be quoted with: the machine, the versions, the settings that matter."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ VARIABLES = re.compile(
     r"MALLOC_|GLIBC_TUNABLES|LD_PRELOAD|OMP_|OPENBLAS_|MKL_|PYTHONMALLOC"
     r"|TF_(CPP|DATA|DETERMINISTIC|ENABLE|FORCE|GPU|INTER|INTRA|NUM|USE|XLA)"
 )
-"""Names of the environment variables that change how memory is managed or TensorFlow behaves; others are private."""
+"""Names of the environment variables that change memory management or TensorFlow; all others are private."""
 
 PINNED = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-"""Set for every trial: a strategy's parallelism is its own, not the BLAS's."""
+"""Set for every trial, so that parallelism comes from the strategy, not from BLAS."""
 
 PROCESSORS = Path("/sys/devices/system/cpu")
 
 
 def machine_name() -> str:
-    """Return the name that results are filed under, never the host's.
+    """Return the name that results are filed under, never the host name.
 
-    ``LOADERS_MACHINE``, else the machine that ``asv machine`` was told of where it knows just one, else ``local``.
+    ``LOADERS_MACHINE``, else the machine registered with ``asv machine`` if it is the only one, else ``local``.
     """
     if name := os.environ.get("LOADERS_MACHINE"):
         if Path(name).name != name or name.startswith("."):
@@ -52,7 +52,7 @@ def machine_name() -> str:
 
 
 def commit() -> str:
-    """Return the commit that is measured: asv's, else that of the checkout around this file, else nothing."""
+    """Return the commit being measured: asv's, else that of the checkout around this file, else an empty string."""
     if given := os.environ.get("ASV_COMMIT"):
         return given
     try:
@@ -69,9 +69,9 @@ def commit() -> str:
 
 
 def environment(*, threads: dict[str, int], memory_method: str, records: Iterable[str | Path] = ()) -> Environment:
-    """Describe this process's surroundings; ``commit`` and ``machine`` are the parent's to add.
+    """Describe this process's environment; the parent adds ``commit`` and ``machine``.
 
-    ``records`` are the files whose place in the page cache is stated.
+    ``records`` are the files whose share in the page cache is recorded.
     """
     return Environment(
         cpu=processor(),
@@ -98,19 +98,19 @@ def environment(*, threads: dict[str, int], memory_method: str, records: Iterabl
 
 @dataclass(frozen=True)
 class Activity:
-    """What the machine has done up to a moment.
+    """What the machine has done up to one moment.
 
     Attributes
     ----------
     total, busy, stolen
-        Seconds of processor time of all processors: all of it, what processes and the kernel used, and what the
-        hypervisor gave to other guests.
+        Seconds of processor time over all processors: in total, used by processes and the kernel, and given by the
+        hypervisor to other guests.
     own
-        Seconds of it of this process, of its descendants, and of the two above it, which keep and watch it.
+        Seconds used by this process, its descendants, and the two processes above it, which keep and watch it.
     swapped
         Bytes written to swap and read from it.
     throttled
-        How often the processors slowed down for their heat.
+        How often the processors were throttled because of heat.
     """
 
     total: float
@@ -122,9 +122,9 @@ class Activity:
 
 
 def activity() -> Activity:
-    """Read what the machine has done so far; takes some milliseconds."""
+    """Read what the machine has done so far; this takes a few milliseconds."""
     times = psutil.cpu_times()._asdict()
-    total = sum(times.values()) - times.get("guest", 0.0) - times.get("guest_nice", 0.0)  # they are in `user` too
+    total = sum(times.values()) - times.get("guest", 0.0) - times.get("guest_nice", 0.0)  # they are included in `user`
     stolen = times.get("steal")
     paging = _counts(Path("/proc/vmstat"))
     heat = [_text(each) for each in PROCESSORS.glob("cpu[0-9]*/thermal_throttle/*_throttle_count")]
@@ -139,12 +139,12 @@ def activity() -> Activity:
 
 
 def disturbance(before: Activity, after: Activity) -> Disturbance | None:
-    """Return what else went on between two moments; ``None`` where no time has passed."""
+    """Return what else the machine did between two moments; ``None`` if no time has passed."""
     total = after.total - before.total
     if total <= 0:
         return None
 
-    def share(seconds: float) -> float:  # the counts of processes and those of processors are not read at one moment
+    def share(seconds: float) -> float:  # process and processor times are not read at the same moment
         return round(min(1.0, max(0.0, seconds / total)), 4)
 
     return Disturbance(
@@ -171,7 +171,7 @@ def _own_time() -> float:
 
 
 def _text(path: Path) -> str:
-    """Return what one of the kernel's files says; nothing where there is none."""
+    """Return the text of one of the kernel's files; empty if there is none."""
     try:
         return path.read_text().strip()
     except (OSError, ValueError):
@@ -190,24 +190,24 @@ def _chosen(text: str) -> str:
 
 
 def _hertz(name: str) -> int | None:
-    said = _text(PROCESSORS / "cpu0" / "cpufreq" / name)  # asking many processors for theirs takes long
+    said = _text(PROCESSORS / "cpu0" / "cpufreq" / name)  # asking every processor takes too long
     return int(said) * 1000 if said.isdecimal() else None
 
 
 def _swap() -> int | None:
-    """Return the bytes of swap that are in use."""
+    """Return the bytes of swap in use."""
     memory = _counts(Path("/proc/meminfo"))
     return (memory["SwapTotal"] - memory["SwapFree"]) * 1024 if {"SwapTotal", "SwapFree"} <= memory.keys() else None
 
 
 def _virtual() -> bool | None:
-    """Say whether this is a virtual machine, as an x86 processor tells its system; ``None`` elsewhere."""
+    """Return whether this is a virtual machine, as an x86 processor reports it; ``None`` on other processors."""
     flags = next((line for line in _text(Path("/proc/cpuinfo")).splitlines() if line.startswith("flags")), "")
     return "hypervisor" in flags.split() if flags else None
 
 
 def variables() -> dict[str, str]:
-    """Return the environment variables that matter; of a path its last part, which says what, and not where."""
+    """Return the environment variables that matter; a path is cut to its last part, which says what but not where."""
     return {key: Path(value).name for key, value in sorted(os.environ.items()) if VARIABLES.match(key)}
 
 

@@ -1,8 +1,8 @@
-"""How memory is read. Every value is in bytes and of this process unless it says otherwise.
+"""Readings of memory. All values are in bytes and for this process unless stated otherwise.
 
 On Linux the kernel keeps the peak: ``VmHWM`` in ``/proc/self/status``, reset by writing 5 to
-``/proc/self/clear_refs`` (https://man7.org/linux/man-pages/man5/proc_pid_clear_refs.5.html). ``ru_maxrss`` will not
-do: it survives ``exec`` and cannot be reset. Elsewhere a thread samples, and the record says so.
+``/proc/self/clear_refs`` (https://man7.org/linux/man-pages/man5/proc_pid_clear_refs.5.html). ``ru_maxrss`` is
+unsuitable: it survives ``exec`` and cannot be reset. On other systems a thread samples memory, and the record says so.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import msgspec
 import psutil
 
 SAMPLING_INTERVAL = 0.005
-"""Seconds between samples where the kernel keeps no peak."""
+"""Seconds between samples if the kernel keeps no peak."""
 
 
 class Peak(Protocol):
@@ -28,14 +28,14 @@ class Peak(Protocol):
     method: str
 
     def reset(self) -> None:
-        """Forget the past."""
+        """Start again from the current resident set."""
 
     def read(self) -> int:
         """Return the highest resident set since ``reset``."""
 
 
 class KernelPeak:
-    """The peak that Linux keeps."""
+    """The peak kept by Linux."""
 
     method = "VmHWM"
 
@@ -49,7 +49,7 @@ class KernelPeak:
 
 
 class SampledPeak:
-    """The highest of many samples; a shorter peak goes unseen."""
+    """The highest of many samples; a peak between two samples is missed."""
 
     method = f"sampled every {SAMPLING_INTERVAL * 1000:.0f} ms"
 
@@ -65,7 +65,7 @@ class SampledPeak:
             self._thread.start()
 
     def read(self) -> int:
-        """Return the highest sample, this moment included."""
+        """Return the highest sample, including one taken now."""
         self._peak = max(self._peak, resident())
         return self._peak
 
@@ -76,7 +76,7 @@ class SampledPeak:
 
 
 def peak_instrument() -> Peak:
-    """Return the kernel's own peak where it can be reset, else a sampler."""
+    """Return the kernel's own peak if it can be reset, else a sampler."""
     with contextlib.suppress(OSError):
         kernel = KernelPeak()
         kernel.reset()
@@ -85,8 +85,8 @@ def peak_instrument() -> Peak:
 
 
 def resident(pid: int | None = None) -> int:
-    """Return the resident set, or that of another process; raises ``psutil.Error`` when that one is gone."""
-    try:  # a tenth of what reading VmRSS from `status` costs, and the same figure
+    """Return the resident set of this or another process; raises ``psutil.Error`` if that process is gone."""
+    try:  # the same figure as VmRSS in `status`, at a tenth of the cost
         with open(f"/proc/{pid or 'self'}/statm", "rb") as file:  # noqa: PTH123 - read between batches
             return int(file.read().split()[1]) * _PAGE
     except (OSError, IndexError):
@@ -94,16 +94,16 @@ def resident(pid: int | None = None) -> int:
 
 
 class Held(msgspec.Struct, frozen=True):
-    """What is resident, in bytes, by what stands behind it.
+    """Resident memory in bytes, by what backs it.
 
     Attributes
     ----------
     anonymous
-        Nothing but memory (``RssAnon``).
+        Not backed by a file (``RssAnon``).
     file
-        A mapped file (``RssFile``): the system can take these pages back, and read them again.
+        Backed by a mapped file (``RssFile``): the system can reclaim these pages and read them again.
     shared
-        Shared memory (``RssShmem``), which only swap could take.
+        Shared memory (``RssShmem``), which could only be swapped out.
     """
 
     anonymous: int = 0
@@ -112,16 +112,16 @@ class Held(msgspec.Struct, frozen=True):
 
     @property
     def total(self) -> int:
-        """All of it."""
+        """Sum of all kinds."""
         return self.anonymous + self.file + self.shared
 
     @property
     def kept(self) -> int:
-        """What the system cannot take back."""
+        """Memory that the system cannot reclaim."""
         return self.anonymous + self.shared
 
     def most(self, other: Held) -> Held:
-        """Return the more of each kind."""
+        """Return the larger value of each kind."""
         return Held(max(self.anonymous, other.anonymous), max(self.file, other.file), max(self.shared, other.shared))
 
     def __add__(self, other: Held) -> Held:
@@ -132,9 +132,9 @@ class Held(msgspec.Struct, frozen=True):
 
 
 def held(pid: int | None = None) -> Held:
-    """Return what a process holds; raises ``psutil.Error`` when it is gone.
+    """Return the memory that a process holds; raises ``psutil.Error`` if it is gone.
 
-    Where the system does not tell the kinds apart, all of it counts as anonymous.
+    If the system does not tell the kinds apart, all memory counts as anonymous.
     """
     try:
         with open(f"/proc/{pid or 'self'}/status", "rb") as file:  # noqa: PTH123 - read between batches
@@ -144,12 +144,12 @@ def held(pid: int | None = None) -> Held:
 
 
 def _fields(text: bytes, names: tuple[bytes, ...]) -> list[int]:
-    """Return the bytes that lines such as ``RssAnon:    84 kB`` tell, KiB being meant.
+    """Return the bytes from lines such as ``RssAnon:    84 kB``, where kB means KiB.
 
     Raises
     ------
     ValueError
-        Where one is missing.
+        If a line is missing.
     """
     found = []
     for name in names:
@@ -159,19 +159,19 @@ def _fields(text: bytes, names: tuple[bytes, ...]) -> list[int]:
 
 
 MADV_POPULATE_READ = 22
-"""Of Linux 5.14 (https://man7.org/linux/man-pages/man2/madvise.2.html)."""
+"""Available since Linux 5.14 (https://man7.org/linux/man-pages/man2/madvise.2.html)."""
 
 _LIBRARY = re.compile(r"\.so(\.\d+)*$")
-"""Of a shared library's path. A user's ``x.sorted`` is none."""
+"""Matches the end of a shared library's path, but not a user's ``x.sorted``."""
 
 
 def map_code() -> None:
-    """Map all code and constants of the libraries that are loaded, as far as the system can.
+    """Map all code and constants of the loaded libraries, as far as the system can.
 
     A library's pages are mapped when they are first used, in pieces whose size depends on how the file lies in the
-    page cache: the same first call of OpenCV mapped 1 MiB in one installation and 5 MiB in another. Mapped beforehand,
-    they are in the baseline and in no figure. It takes 0.1 s with TensorFlow, whose libraries have 1.3 GB, once they
-    are in the page cache. Where the system cannot, code counts as memory that the strategy uses.
+    page cache: the same first call of OpenCV mapped 1 MiB in one installation and 5 MiB in another. If they are mapped
+    beforehand, they are in the baseline and in no figure. With TensorFlow, whose libraries have 1.3 GB, it takes 0.1 s
+    once they are in the page cache. Where the system cannot do it, code counts as memory that the strategy uses.
     """
     with contextlib.suppress(OSError, AttributeError, TypeError):
         madvise = ctypes.CDLL(None).madvise
@@ -183,7 +183,7 @@ def map_code() -> None:
 
 
 def _status(field: str) -> int:
-    """Read one field of ``/proc/self/status``, which says kB and means KiB."""
+    """Return one field of ``/proc/self/status`` in bytes; the file says kB and means KiB."""
     with open("/proc/self/status", "rb") as file:  # noqa: PTH123 - read often; pathlib costs more than the read
         for line in file:
             if line.startswith(field.encode() + b":"):
@@ -202,7 +202,7 @@ class _Mallinfo2(ctypes.Structure):
 
 
 class Malloc:
-    """What glibc's malloc says of itself; under another C library or allocator ``available`` is false.
+    """The statistics of glibc's malloc; with another C library or allocator ``available`` is false.
 
     https://man7.org/linux/man-pages/man3/mallinfo.3.html. Python's small objects live in arenas that
     bypass malloc, so they are in neither figure.
@@ -211,7 +211,7 @@ class Malloc:
     def __init__(self) -> None:
         self.available = False
         if os.environ.get("LD_PRELOAD"):
-            return  # another allocator has taken the C library's place, which would answer for an empty heap
+            return  # another allocator is used, and the C library's statistics would be those of an empty heap
         with contextlib.suppress(OSError, AttributeError, TypeError):
             libc = ctypes.CDLL(None)
             self._mallinfo2 = libc.mallinfo2
@@ -220,22 +220,22 @@ class Malloc:
             self.available = True
 
     def in_use_and_held(self) -> tuple[int, int]:
-        """Return the bytes handed out, and the bytes freed but kept for later; zeros where nobody can be asked."""
+        """Return the bytes handed out, and the bytes freed but kept for later; zeros if not ``available``."""
         if not self.available:
             return 0, 0
         info = self._mallinfo2()
         return info.uordblks + info.hblkhd, info.fordblks
 
     def trim(self) -> None:
-        """Give back to the system what can be given back."""
+        """Return unused memory to the system, as far as possible."""
         if self.available:
             self._trim(0)
 
 
 def tree_memory(process: psutil.Process, children: list[psutil.Process]) -> Held:
-    """Return what a process and its children hold together, shared pages counted once (PSS).
+    """Return the memory that a process and its children hold together, shared pages counted once (PSS).
 
-    A process that is gone counts nothing. Where the kernel gives no PSS, resident sets are added up.
+    A process that is gone counts as zero. If the kernel reports no PSS, resident sets are added up.
     """
     total = Held()
     for each in (process, *children):
@@ -245,7 +245,7 @@ def tree_memory(process: psutil.Process, children: list[psutil.Process]) -> Held
 
 
 def proportional(pid: int) -> Held:
-    """Return what a process holds, shared pages divided among those who share them (PSS), else its resident set."""
+    """Return a process's memory, shared pages divided among the processes sharing them (PSS), else its resident set."""
     try:
         with open(f"/proc/{pid}/smaps_rollup", "rb") as file:  # noqa: PTH123 - read often
             return Held(*_fields(file.read(), (b"Pss_Anon:", b"Pss_File:", b"Pss_Shmem:")))

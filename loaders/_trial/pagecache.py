@@ -1,8 +1,8 @@
-"""How much of some files is in the system's page cache: whether a strategy reads from memory or from the disk.
+"""How much of some files is in the system's page cache: whether a strategy reads from memory or from disk.
 
-Asked of the kernel, not assumed: ``mincore`` tells for each page of a mapped file whether it is resident
-(https://man7.org/linux/man-pages/man2/mincore.2.html). ``posix_fadvise`` is a request, which a file system in memory
-does not follow (https://man7.org/linux/man-pages/man2/posix_fadvise.2.html); so what came of it is asked too.
+The kernel is asked; nothing is assumed. ``mincore`` tells for each page of a mapped file whether it is resident
+(https://man7.org/linux/man-pages/man2/mincore.2.html). ``posix_fadvise`` is a request, which an in-memory file system
+ignores (https://man7.org/linux/man-pages/man2/posix_fadvise.2.html), so its effect is checked too.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from pathlib import Path
 from loaders._registry import Skip
 
 COLD, WARM = 0.02, 0.98
-"""Shares of the pages below and above which files count as cold and as warm."""
+"""Files count as cold below the first share of resident pages, and as warm above the second."""
 
 
 def read(paths: Iterable[str | Path]) -> None:
-    """Read files, so that they are in the page cache unless it is too small; a missing one is left to the strategy."""
+    """Read files into the page cache, as far as they fit; a missing file is left to the strategy."""
     for path in paths:
         with contextlib.suppress(OSError), Path(path).open("rb") as file:
             while file.read(2**20):
@@ -30,22 +30,22 @@ def read(paths: Iterable[str | Path]) -> None:
 
 
 def bring(paths: Sequence[str], state: str) -> None:
-    """Put files into the page cache (``warm``) or out of it (``cold``), and see that it worked.
+    """Bring files into the page cache (``warm``) or drop them from it (``cold``), and verify that it worked.
 
     Raises
     ------
     Skip
-        Where it did not, in words.
+        If it did not work; the message says why.
     """
     if state == "warm":
         read(paths)
     for path in paths if state == "cold" and hasattr(os, "posix_fadvise") else ():
         with Path(path).open("rb") as file:
-            os.fsync(file.fileno())  # what is not yet on the disk stays in the cache
+            os.fsync(file.fileno())  # pages not yet written to disk stay in the cache
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     share = resident_share(paths)
     if share is None and sys.platform == "linux":
-        return  # there is nothing in the files
+        return  # the files are empty
     if share is None:
         raise Skip("this system does not tell what is in its page cache")
     if state == "cold" and share > COLD:
@@ -60,7 +60,7 @@ def bring(paths: Sequence[str], state: str) -> None:
 
 
 def resident_share(paths: Iterable[str | Path]) -> float | None:
-    """Return the share of the files' pages that is in the page cache, 0 to 1; ``None`` where nobody can be asked."""
+    """Return the share of the files' pages in the page cache, 0 to 1; ``None`` if the system cannot tell."""
     if sys.platform != "linux":
         return None
     resident = total = 0
@@ -77,18 +77,18 @@ def resident_share(paths: Iterable[str | Path]) -> float | None:
 
 
 def _states(mapped: mmap.mmap, size: int) -> bytes:
-    """Return a byte for each page, its lowest bit set where the page is resident."""
+    """Return one byte for each page; its lowest bit is set if the page is resident."""
     import numpy as np
 
     pages = -(-size // mmap.PAGESIZE)
     states = (ctypes.c_ubyte * pages)()
-    view = np.frombuffer(mapped, np.uint8)  # the only way to a read-only mapping's address
+    view = np.frombuffer(mapped, np.uint8)  # the only way to get a read-only mapping's address
     try:
         failed = ctypes.CDLL(None, use_errno=True).mincore(
             ctypes.c_void_p(view.ctypes.data), ctypes.c_size_t(size), states
         )
     finally:
-        del view  # or the mapping could not be closed
+        del view  # otherwise the mapping could not be closed
     if failed:
         raise OSError(ctypes.get_errno(), "mincore")
     return bytes(states)

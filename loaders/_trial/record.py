@@ -1,4 +1,4 @@
-"""The values that travel from a trial to the page. Seconds, bytes and counts; units never flip."""
+"""The values that travel from a trial to the page: seconds, bytes and counts, always in the same units."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from loaders._units import Bytes, Count, Level, Name, Quantity, Seconds, Share, 
 Status = Literal["ok", "failed", "over_budget", "timed_out", "wrong_output", "skipped"]
 
 SCHEMA = 2
-"""Raised by hand when a record's meaning changes. Older records stay readable: they are an older instrument's, stand in
-sets of their own, and no answer rests on them."""
+"""Raised by hand when the meaning of a record changes. Older records stay readable, but they come from an older
+instrument: they form separate sets, and no answer is based on them."""
 
 MOST_POINTS = msgspec.Meta(max_length=10_000)
-"""Of a trace or a walk; the suite writes 400 and 1000."""
+"""Limit on the points of a trace or a walk; the suite writes 400 and 1000."""
 
 MOST_NAMES = msgspec.Meta(max_length=100)
-"""Of packages, or of a case's axes."""
+"""Limit on the number of packages, or of a case's axes."""
 
 SAID = 2000
-"""Characters of a message; an exception may carry a whole array."""
+"""Maximum length of a message in characters; an exception may contain a whole array."""
 
 
 def shortened(message: str) -> str:
-    """Return a message without its middle where it is too long, and without what UTF-8 has no bytes for."""
+    """Return a message, its middle cut out if it is too long, and characters that UTF-8 cannot encode escaped."""
     message = message.encode(errors="backslashreplace").decode()
     return message if len(message) <= SAID else f"{message[: SAID // 2]} […] {message[-SAID // 2 :]}"
 
@@ -36,10 +36,10 @@ def shortened(message: str) -> str:
 class Trial(msgspec.Struct, frozen=True):
     """What to run: one strategy, on one corpus, once.
 
-    ``corpus`` is the directory of the corpus; ``epochs`` is how often it is walked; ``outside`` are ``--with`` files;
+    ``corpus`` is the directory of the corpus; ``epochs`` is how often it is read; ``outside`` are ``--with`` files;
     ``imports`` are modules that earlier runs were seen to import while they were measured;
     ``memory_limit`` is in bytes for the whole process tree, ``deadline`` in seconds. ``variables`` are set before the
-    process starts; with ``skip``, a reason in words, it is not started.
+    process starts; if ``skip`` gives a reason, it is not started.
     """
 
     question: str
@@ -68,9 +68,9 @@ class BatchTime(msgspec.Struct, frozen=True):
 class MemoryTrace(msgspec.Struct, frozen=True):
     """Memory above the baseline over the batches: parallel lists.
 
-    ``resident`` is that of the process, or with ``tree`` of all its processes together (PSS). ``file`` is the part of
-    it that the system can take back because a file holds it too.
-    ``in_use`` is what malloc has handed out and ``held`` what it was given back and has kept (``None`` where the
+    ``resident`` is the memory of the process or, with ``tree``, of its process tree (PSS). ``file`` is the part of
+    it that the system can reclaim because a file holds it too.
+    ``in_use`` is what malloc has handed out, ``held`` is memory that was freed but kept by malloc (``None`` where the
     allocator cannot be asked); the rest of resident memory is Python's own arenas, code and stacks. TensorFlow with
     oneDNN takes larger tensors from a pool, in chunks that are in use as a whole, touched or not.
     """
@@ -90,20 +90,20 @@ class MemoryTrace(msgspec.Struct, frozen=True):
 
 
 class Disturbance(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What else went on while a trial ran, from the start of its process until it had measured.
+    """Other activity on the machine during a trial, from the start of its process until it had measured.
 
-    Most trials measure for less than the system's 10 ms resolve, so it is asked over the whole of them.
+    Most trials measure for less than the system's resolution of 10 ms, so the figures cover all of this time.
 
     Attributes
     ----------
     others
-        Share of the machine's processor time (0 to 1) that neither the trial's processes nor the watching one used.
+        Share of the machine's processor time (0 to 1) used by neither the trial's processes nor the watching one.
     stolen
         Share that the hypervisor gave to other guests; ``None`` where the system does not tell.
     swapped
         Bytes that the machine wrote to swap and read from it; ``None`` where the system does not tell.
     throttled
-        How often the processors slowed down for their heat; ``None`` where the system does not tell.
+        How often the processors were throttled because of heat; ``None`` where the system does not tell.
     """
 
     others: Share
@@ -118,77 +118,75 @@ class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
     Attributes
     ----------
     epoch_time
-        Seconds of the first epoch, from just before the strategy is built, so that one that does its work when it is
+        Seconds of the first epoch, from just before the strategy is built, so a strategy that does its work when it is
         called is charged like one that does it when it is iterated.
     steady_time
-        Seconds of an epoch once the strategy runs: the median of the epochs after the first, of the same object (built
-        anew where it is one-way). Absent where an epoch has fewer than three batches.
+        Seconds of a steady epoch: the median of the epochs after the first, over the same object (built anew if it is
+        a one-way iterator). Absent where an epoch has fewer than three batches.
     start_time
-        Seconds of ``first_batch_time`` beyond a steady batch: tracing, threads, filling buffers. Absent where
+        Seconds by which ``first_batch_time`` exceeds a steady batch: tracing, threads, filling buffers. Absent where
         ``steady_time`` is.
     first_batch_time
         Seconds from the call that builds the strategy to the first batch in hand.
     wait_time
-        Seconds that a slow consumer, which takes ``slow_step`` seconds for each batch, waits for a batch in the mean,
-        the first left out: about zero where the strategy works ahead.
+        Mean seconds that a slow consumer, which takes ``slow_step`` seconds for each batch, waits for a batch after the
+        first: about zero if the strategy works ahead.
     slow_step
         Seconds that the slow consumer takes for each batch.
     sample_time
-        Seconds a sample after the first batch; the whole epoch's where there is one batch only.
+        Seconds per sample after the first batch; over the whole epoch if there is only one batch.
     throughput
-        Samples a second: 1 / ``sample_time``.
+        Samples per second of a steady epoch; 1 / ``sample_time`` where there is none.
     batch_time
         Latency of the batches after the first.
     cpu_time
-        Seconds of an epoch, user and system, ended children included.
+        Seconds of processor time per epoch, user and system, including children that have ended.
     peak_memory
         Bytes: highest resident set above the baseline, which is read after imports and inputs, and after the code of
         all libraries has been mapped.
     peak_memory_slow
-        Bytes: the same with the slow consumer's epoch included; a slow consumer fills buffers that a fast one never
-        does.
+        Bytes: the same, including the slow consumer's epoch; a slow consumer fills buffers that a fast one never fills.
     peak_memory_tree
-        Bytes: the highest of all epochs over the process tree, shared pages divided (PSS), where there were child
-        processes.
+        Bytes: the highest of all epochs for the process tree, shared pages divided (PSS), if there were children.
     needed_memory
-        Bytes of the highest of these that the system cannot take back: the peak without the most pages of mapped files,
-        and never less than the highest anonymous and shared memory that was seen, after batches and every 20 ms. Where
-        a strategy maps files, a shorter spike may go unseen; elsewhere it is the kernel's own peak.
+        Bytes of the highest of these peaks that the system cannot reclaim: the peak minus the most mapped file memory,
+        and never less than the highest anonymous and shared memory that was seen, after batches and every 20 ms. If a
+        strategy maps files, a shorter spike may be missed; otherwise it is the kernel's own peak.
     anonymous_memory, file_memory, shared_memory
-        Bytes above the baseline: the highest that was seen of memory that no file holds (``RssAnon``), of mapped files
+        Bytes above the baseline: the highest values seen of memory not backed by a file (``RssAnon``), of mapped files
         (``RssFile``) and of shared memory (``RssShmem``), each at its own time; process tree included.
     memory_floor
-        Bytes that the strategy's buffers must hold at least, where they are known.
+        Minimum bytes that the strategy's buffers must hold, if known.
     retained_memory
         Bytes still held above the baseline after exhaustion, ``del`` and ``gc.collect()``.
     convert_time
-        Seconds to write what the strategy reads, into the page cache, in a process of its own.
+        Seconds to write the files that the strategy reads into the page cache, in a separate process.
     convert_memory
-        Bytes: the highest resident set of that process above its baseline, the code of libraries mapped before.
+        Bytes: the highest resident set of that process above its baseline, with library code mapped beforehand.
     disk_bytes
-        Bytes of the files that the strategy reads, or writes for a later epoch.
+        Bytes of the files that the strategy reads, or that it writes for a later epoch.
     bodies_in_flight
-        Python bodies that ran at the same time, at the most, whatever number was asked for.
+        Peak number of concurrent Python bodies, whatever number was asked for.
     waiting, waiting_bytes
-        Elements that stood finished before the consumer took them, at the most, and their bytes.
+        Peak number of finished elements that the consumer had not yet taken, and their bytes.
     lost
-        Samples that the strategy left out, where it may.
+        Number of samples that the strategy left out, if it is allowed to.
     allocator_held
-        Bytes freed by the program and not returned by malloc, beyond those at the baseline.
+        Bytes freed by the program but not returned to the system by malloc, beyond those at the baseline.
     memory_trace
         Memory over the batches.
     memory_growth
-        The verdict over the trace.
+        The verdict on the trace.
     samples, batches
-        How many an epoch delivered.
+        Number delivered in an epoch.
     psnr, max_difference
-        Of images, in dB and grey levels: the worst.
+        The worst values over all images, in dB and grey levels.
     order_quality
         How well mixed the order was.
     steps, walk
-        Where the question draws the order: some delivered samples' numbers, and their places on disk.
+        If the question draws the order: the numbers of some delivered samples, and their places on disk.
     disturbance
-        What else the machine did meanwhile.
+        What else the machine did during the trial.
     """
 
     epoch_time: Seconds | None = None
@@ -235,17 +233,17 @@ class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Environment(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a figure must never be quoted without.
+    """What every figure must be quoted with.
 
-    ``packages`` maps names to versions; ``variables`` holds those environment variables that change how memory
-    is managed or TensorFlow behaves; ``threads`` the pinned thread counts; ``memory_method`` says how peaks
-    were read; ``page_cache`` is the share of the files that the strategy reads that was in the page cache when the
-    measurement began. The host's name is not recorded.
+    ``packages`` maps names to versions; ``variables`` holds the environment variables that change how memory
+    is managed or TensorFlow behaves; ``threads`` holds the pinned thread counts; ``memory_method`` says how peaks
+    were read; ``page_cache`` is the share of the strategy's input files that was in the page cache when the
+    measurement began. The host name is not recorded.
 
-    What the system does not tell is absent. ``load`` is that of the minute before; ``governor`` is the policy that the
-    processors' frequency follows, ``frequency`` and ``frequency_limit`` in Hz those of the first processor, now and at
-    the most; ``huge_pages`` is when memory comes in huge pages (``always``, ``madvise``, ``never``); ``swap`` is what
-    is in use of it, in bytes; ``virtual`` says whether this is a virtual machine.
+    Values that the system does not tell are absent. ``load`` is that of the minute before; ``governor`` is the policy
+    for the processors' frequency; ``frequency`` and ``frequency_limit`` are the current and highest ones of the first
+    processor, in Hz; ``huge_pages`` says when huge pages are used (``always``, ``madvise``, ``never``); ``swap`` is the
+    swap in use, in bytes; ``virtual`` says whether this is a virtual machine.
     """
 
     machine: Name = ""
@@ -272,11 +270,11 @@ class Environment(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Record(msgspec.Struct, frozen=True):
-    """One finished trial, and how it finished.
+    """One finished trial and its result.
 
-    ``run`` names the comparison that it belongs to, ``round`` its place in it and ``planned`` the number of trials in a
-    round; ``data`` says which bytes it read, by origin and digest; ``message`` says in words what went wrong;
-    ``limited_by`` is what held it to its limits: a ``cgroup`` of the kernel's, else the watched ``process tree``.
+    ``run`` names the comparison that it belongs to, ``round`` the round in it, and ``planned`` the number of trials per
+    round; ``data`` identifies the bytes read, by origin and digest; ``message`` says in words what went wrong;
+    ``limited_by`` says what enforced its limits: the kernel's ``cgroup``, else the watched ``process tree``.
     """
 
     question: Name
@@ -300,19 +298,19 @@ class Record(msgspec.Struct, frozen=True):
 
 
 class Measured(msgspec.Struct, frozen=True, tag=True):
-    """The fresh process has measured; what it holds from here on is the check's."""
+    """The fresh process has finished measuring; memory that it holds from now on belongs to the check."""
 
 
 class Imported(msgspec.Struct, frozen=True, tag=True):
-    """The process has imported modules while it was measured: its figures are void, the next imports them first."""
+    """The process imported modules while it was measured: its figures are void, and the next run imports them first."""
 
     modules: list[str]
 
 
 class Outcome(msgspec.Struct, frozen=True, tag=True):
-    """What the fresh process reports of itself when it comes to its end.
+    """The fresh process's final report.
 
-    ``began`` and ``ended`` are when the epochs for a fast consumer did, in seconds of the clock of batches.
+    ``began`` and ``ended`` say when the epochs for a fast consumer did so, in seconds of the clock that stamps batches.
     """
 
     status: Status
@@ -323,16 +321,16 @@ class Outcome(msgspec.Struct, frozen=True, tag=True):
 
 
 class Converted(msgspec.Struct, frozen=True, tag=True):
-    """What a conversion's own process reports; see ``Metrics`` for the units."""
+    """The report of a conversion's own process; see ``Metrics`` for the units."""
 
     time: float
     memory: int
 
 
 class Progress(msgspec.Struct, frozen=True, tag=True):
-    """What the fresh process reports on its way: the baseline, before anything is measured.
+    """The fresh process's interim report: the baseline, before anything is measured.
 
-    ``baseline`` is resident memory, ``baseline_tree`` the same with shared pages divided, which a tree is measured by.
+    ``baseline`` is resident memory; ``baseline_tree`` is the same with shared pages divided, the measure for a tree.
     """
 
     baseline: Held

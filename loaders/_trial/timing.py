@@ -12,21 +12,21 @@ from loaders._trial.record import BatchTime
 
 @dataclass(frozen=True)
 class Timeline:
-    """When things happened in one epoch, in seconds of one clock.
+    """The times of one epoch, in seconds of one clock.
 
     Attributes
     ----------
     start
-        Just before the strategy was built, or its first batch of a later epoch was asked for.
+        Just before the strategy was built or, in a later epoch, before its first batch was requested.
     asked, received
-        For each batch, when ``next()`` was called and when it returned. Compact arrays: a list of floats would grow
-        by 80 bytes a batch, which is a leak's size.
+        For each batch, when ``next()`` was called and when it returned. Compact arrays: a list of floats would grow by
+        80 bytes per batch, as much as a leak would.
     end
         When the strategy was exhausted.
     samples
-        How many samples each batch held.
+        Number of samples in each batch.
     paused
-        For each batch, the seconds that the instrument took for itself afterwards, reading memory; they are in no
+        For each batch, the seconds that the instrument then spent reading memory; they are excluded from every
         figure.
     """
 
@@ -44,9 +44,9 @@ def epoch_time(timeline: Timeline) -> float:
 
 
 def passes(timeline: Timeline, count: int) -> list[Timeline]:
-    """Cut the timeline of several passes in one (``repeat``) into one for each, at the batches nearest their ends.
+    """Cut a timeline of several passes (``repeat``) into one for each pass, at the batches nearest the passes' ends.
 
-    Where a pass has less than a batch there is nothing to cut, and the whole is returned.
+    If a pass has less than one batch, there is nothing to cut, and the whole timeline is returned.
     """
     batches = len(timeline.received)
     if batches < count:
@@ -59,7 +59,7 @@ def passes(timeline: Timeline, count: int) -> list[Timeline]:
             received=timeline.received[first:last],
             end=timeline.received[last - 1] if last < batches else timeline.end,
             samples=timeline.samples[first:last],
-            # A pause follows its batch: that after a pass's last batch is in the next pass.
+            # A pause follows its batch, so the pause after a pass's last batch belongs to the next pass.
             paused=timeline.paused[max(0, first - 1) : last - 1 if last < batches else last],
         )
         for first, last in itertools.pairwise(cuts)
@@ -67,13 +67,13 @@ def passes(timeline: Timeline, count: int) -> list[Timeline]:
 
 
 LEAST_BATCHES = 3
-"""Of an epoch, for a steady part to be told from its start."""
+"""Batches that an epoch needs before its steady part can be told from its start."""
 
 
 def steady_time(timelines: Sequence[Timeline]) -> float | None:
-    """Return the seconds of an epoch once it runs, the median of those after the first.
+    """Return the seconds of a steady epoch: the median of all epochs after the first.
 
-    ``None`` with one epoch only, or where one has fewer than three batches.
+    ``None`` if there is only one epoch, or if any epoch has fewer than three batches.
     """
     if len(timelines) < 2 or min(len(each.received) for each in timelines) < LEAST_BATCHES:
         return None
@@ -81,7 +81,7 @@ def steady_time(timelines: Sequence[Timeline]) -> float | None:
 
 
 def start_time(timelines: Sequence[Timeline]) -> float | None:
-    """Return the seconds until the first batch beyond a steady batch; ``None`` where nothing is steady."""
+    """Return how many seconds longer the first batch took than a steady one; ``None`` without a steady time."""
     first, steady = first_batch_time(timelines[0]), steady_time(timelines)
     if first is None or steady is None:
         return None
@@ -89,20 +89,20 @@ def start_time(timelines: Sequence[Timeline]) -> float | None:
 
 
 def wait_time(timeline: Timeline) -> float | None:
-    """Return the mean seconds that a consumer waited for a batch, the first left out; ``None`` without a second one."""
+    """Return the mean seconds that a consumer waited for a batch after the first; ``None`` with fewer than two."""
     waits = [after - before for before, after in zip(timeline.asked, timeline.received, strict=True)][1:]
     return statistics.fmean(waits) if waits else None
 
 
 def first_batch_time(timeline: Timeline) -> float | None:
-    """Return the seconds from building to the first batch; ``None`` when there was none."""
+    """Return the seconds from building to the first batch; ``None`` if there was no batch."""
     return timeline.received[0] - timeline.start if timeline.received else None
 
 
 def sample_time(timeline: Timeline) -> float | None:
-    """Return the seconds a sample after the first batch, which is in neither the time nor the count.
+    """Return the seconds per sample after the first batch, which counts in neither the time nor the samples.
 
-    With one batch there is nothing after it, and the whole epoch is taken; ``None`` without samples.
+    With only one batch, the whole epoch is used; ``None`` without samples.
     """
     later = sum(timeline.samples[1:])
     if later:
@@ -112,7 +112,7 @@ def sample_time(timeline: Timeline) -> float | None:
 
 
 def batch_time(timeline: Timeline) -> BatchTime | None:
-    """Return percentiles of the latency of ``next()``, the first left out unless it is the only one."""
+    """Return percentiles of the latency of ``next()``, without the first batch unless it is the only one."""
     import numpy as np
 
     latencies = [after - before for before, after in zip(timeline.asked, timeline.received, strict=True)]

@@ -1,4 +1,4 @@
-"""The parent's side of a trial: start a fresh process, watch it, end it in time, and say what came of it."""
+"""The parent's side of a trial: start a fresh process, watch it, end it in time, and report the result."""
 
 from __future__ import annotations
 
@@ -41,41 +41,41 @@ from loaders._trial.record import (
 SCRATCH = "loaders-trial-"
 
 WATCH_INTERVAL = 0.02
-"""Seconds between two looks at a trial's memory. One look at one process takes about 20 microseconds."""
+"""Seconds between two readings of a trial's memory. One reading of one process takes about 20 microseconds."""
 
 TREE_INTERVAL = 0.25
-"""Seconds between two looks for new child processes, which takes some milliseconds."""
+"""Seconds between two searches for new child processes. One search takes a few milliseconds."""
 
 PROCESSES = 1000
-"""A trial with more of them is ended: a loader has a worker or two for each core."""
+"""A trial with more processes is ended: a loader needs one or two workers per core."""
 
 TASKS = 32 * PROCESSES
-"""What a control group may hold: threads are counted there too, and TensorFlow starts some for each core."""
+"""Limit on the tasks in a control group: threads count there too, and TensorFlow starts several per core."""
 
 PRINTED = 2**24
-"""Bytes of what a trial prints; beyond that it is forgotten, so that no trial fills the disk with it."""
+"""Limit in bytes on a trial's printed output; beyond it the output is discarded, so that it cannot fill the disk."""
 
 ROOM = 2**16
-"""Bytes on the disk that a trial works on; with less, what it had to say may not have found room."""
+"""Free bytes needed on the disk that a trial works on; with less, its report may not have fitted."""
 
 GRACE = 20.0
-"""Seconds in which the kernel and the keeper end a trial's processes, which takes milliseconds."""
+"""Seconds allowed for the kernel and the keeper to end a trial's processes, which takes milliseconds."""
 
 
 TREE_COST = 10
-"""A look at a tree takes at most one part in so many of the time since the last: the kernel walks through every page of
-every process, some milliseconds each, on a core that a strategy could use."""
+"""Reading a tree's memory takes at most 1/10 of the time since the last reading: the kernel walks through every page of
+every process, a few milliseconds each, on a core that the strategy could use."""
 
 ATTEMPTS = 6
-"""Runs of one trial, each of which first imports what those before were seen to import."""
+"""Maximum runs of one trial. Each first imports what the earlier ones were seen to import."""
 
 
 @dataclass
 class _Seen:
-    """What the parent saw of the process tree, in bytes, and what held it to its limits.
+    """What the parent saw of the process tree, in bytes, and what enforced its limits.
 
-    ``process`` is the most of each kind while there was one process; ``tree`` is what several held together, at which
-    time of the clock that trials are stamped by.
+    ``process`` is the highest of each kind while there was one process; ``tree`` is what several held together, and
+    when, by the clock that stamps trials.
     """
 
     process: Held = field(default_factory=Held)
@@ -89,8 +89,8 @@ class _Seen:
 def run_trial(trial: Trial, corpus: Corpus, *, run: str = "", round: int = 0, planned: int = 0) -> Record:  # noqa: A002
     """Run one strategy once in a fresh process and return its record, whatever happens to it.
 
-    The process gets a directory of its own to work in and is ended, with every process that it started, at the
-    deadline, beyond the memory limit, and when this function is interrupted.
+    The process works in its own directory. It is ended, with every process that it started, at the deadline, above the
+    memory limit, and when this function is interrupted.
     """
     started, clock = datetime.now(UTC), time.monotonic()
     trial = msgspec.structs.replace(trial, imports=imports.known(trial))
@@ -131,7 +131,7 @@ def run_trial(trial: Trial, corpus: Corpus, *, run: str = "", round: int = 0, pl
 
 @dataclass
 class _Tried:
-    """How one run ended; ``modules`` are what it imported while it was measured, which makes its figures void."""
+    """How one run ended; ``modules`` were imported while it was measured, which makes its figures void."""
 
     outcome: Outcome
     seen: _Seen
@@ -156,7 +156,7 @@ def _attempt(trial: Trial) -> _Tried:
 
 
 def _completed(outcome: Outcome, seen: _Seen, progress: Progress | None) -> Metrics:
-    """Return the metrics of the trial's process with what only its parent could see: the tree, and how it was ended."""
+    """Return the process's metrics, completed by what only the parent could see: the tree, and how it was ended."""
     metrics = outcome.metrics
     if progress is None:
         return metrics
@@ -186,7 +186,7 @@ def _completed(outcome: Outcome, seen: _Seen, progress: Progress | None) -> Metr
 
 
 def _of_tree(trace: MemoryTrace, tree: Sequence[tuple[float, Held]], outcome: Outcome) -> MemoryTrace:
-    """Return a tree's memory over the steps: what workers hold does not show in the process that reads from them.
+    """Return a tree's memory over the steps: memory held by workers does not show in the process that reads from them.
 
     Both clocks are the system's monotonic one, on Linux (https://docs.python.org/3/library/time.html).
     """
@@ -207,7 +207,7 @@ def _of_tree(trace: MemoryTrace, tree: Sequence[tuple[float, Held]], outcome: Ou
 
 @contextlib.contextmanager
 def _scratch() -> Iterator[Path]:
-    """Make a directory for one trial; what cannot be removed afterwards is left to the system."""
+    """Make a directory for one trial; files that cannot be removed afterwards are left to the system."""
     try:
         remove_abandoned(Path(tempfile.gettempdir()), SCRATCH)
         directory = tempfile.TemporaryDirectory(prefix=f"{SCRATCH}{os.getpid()}-", ignore_cleanup_errors=True)
@@ -221,17 +221,17 @@ def _scratch() -> Iterator[Path]:
 
 
 def round_to_ms(seconds: float) -> float:
-    """Round to milliseconds, for figures that no comparison is made of."""
+    """Round to milliseconds, for figures that are not compared."""
     return float(f"{seconds:.3f}")
 
 
 def _watch(
     trial: Trial, scratch: Path, report: Path, errors: Path, group: Path | None
 ) -> tuple[Outcome | None, _Seen, int]:
-    """Start the process and look after it until it has ended."""
+    """Start the process and watch it until it has ended."""
     seen = _Seen()
     variables = {**os.environ, **machine.PINNED, "PYTHONHASHSEED": "0", "TF_CPP_MIN_LOG_LEVEL": "2", **trial.variables}
-    # The trial works in a directory of its own, so the package must be found from there.
+    # The trial works in its own directory, so the package must be found from there.
     root = str(Path(__file__).parents[2])
     variables["TMPDIR"] = str(scratch)  # TensorFlow's autograph leaves files there when the process is ended
     variables["PYTHONPATH"] = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
@@ -264,9 +264,9 @@ def _watch(
 def _look_after(
     process: subprocess.Popen[bytes], trial: Trial, seen: _Seen, report: Path, errors: Path
 ) -> Outcome | None:
-    """Return how the process had to be ended, or ``None`` when it ended by itself.
+    """Return how the process had to be ended, or ``None`` if it ended by itself.
 
-    Memory is watched until the process says that it has measured; the check afterwards holds the suite's own data.
+    Memory is watched until the process reports that it has measured; the check afterwards holds the suite's own data.
     """
     deadline = time.monotonic() + trial.deadline
     family: list[psutil.Process] = []
@@ -277,7 +277,7 @@ def _look_after(
             return None
         now = time.monotonic()
         said = _lines(report)
-        if said and not seen.measuring:  # what preparing and converting held is in no figure
+        if said and not seen.measuring:  # memory for preparing and converting is in no figure
             seen.process, seen.measuring, look_for_children = Held(), True, 0.0
             seen.tree.clear()
         seen.measured = said >= 2
@@ -292,7 +292,7 @@ def _look_after(
                     seen.tree.append((now, held))
                 else:
                     seen.process = seen.process.most(held)
-                # What the system can take back is not held against it.
+                # Memory that the system can reclaim does not count against the limit.
                 if trial.memory_limit is not None and held.kept > trial.memory_limit:
                     return Outcome(
                         "over_budget",
@@ -312,14 +312,14 @@ def _look_after(
 
 
 def _family(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
-    """Return the trial's process and then all that it started; nothing while the keeper has not started it."""
+    """Return the trial's process, then all that it started; empty until the keeper has started it."""
     root = psutil.Process(process.pid)
     below = root.children(recursive=True)
     return sorted(below, key=psutil.Process.create_time) if sys.platform == "linux" else [root, *below]
 
 
 def _lines(report: Path) -> int:
-    """Return how much the process has said: the baseline first, then that it has measured."""
+    """Return the number of lines reported so far: first the baseline, then that the process has measured."""
     try:
         return report.read_bytes().count(b"\n")
     except FileNotFoundError:
@@ -327,7 +327,7 @@ def _lines(report: Path) -> int:
 
 
 def _end_tree(process: subprocess.Popen[bytes]) -> None:
-    """End the process and everything that it started, and wait until it is gone."""
+    """End the process and everything that it started, and wait until all are gone."""
     if sys.platform == "linux":
         process.terminate()  # the keeper does the rest
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -345,7 +345,7 @@ def _end_tree(process: subprocess.Popen[bytes]) -> None:
 
 
 def _read(report: Path) -> tuple[Progress | None, Outcome | Imported | None]:
-    """Return what the process said of itself; a line that it could not finish is as good as none."""
+    """Return what the process reported; an unfinished line is ignored."""
     progress: Progress | None = None
     outcome: Outcome | Imported | None = None
     for line in report.read_bytes().splitlines() if report.exists() else ():
@@ -359,7 +359,7 @@ def _read(report: Path) -> tuple[Progress | None, Outcome | Imported | None]:
 
 
 def _tail(file: Path, count: int = 8192) -> str:
-    """Return the last bytes of what the process printed, which may be any amount; nothing where it removed that."""
+    """Return the last bytes of the process's output, which may be any amount; empty if it removed the file."""
     if not file.exists():
         return ""
     with file.open("rb") as stream:
@@ -368,7 +368,7 @@ def _tail(file: Path, count: int = 8192) -> str:
 
 
 def _crash(code: int, stderr: str) -> str:
-    """Say how a process ended that could not say it itself."""
+    """Say how a process ended that could not report it itself."""
     name = next((each.name for each in signal.Signals if each == -code), f"signal {-code}")
     how = f"the interpreter was ended by {name}" if code < 0 else f"exit code {code}"
     last = [line for line in stderr.splitlines() if line.strip()][-3:]

@@ -12,7 +12,7 @@ import msgspec
 
 from loaders._advise import candidates
 from loaders._advise.choose import Candidate, Settings, laws_of, reckon
-from loaders._report.chooser import BATCHES, EPOCHS, LETTERS, MEMORY, SAMPLES, STEPS, VALUES, Choice
+from loaders._report.chooser import BATCHES, EPOCHS, LETTERS, MEMORY, SAMPLES, STEPS, VALUES
 from loaders._trial.record import Record
 from tests.advise import made
 
@@ -41,7 +41,7 @@ LINES = {name: 10 + 7 * (place * 5 % 11) for place, name in enumerate(made.BATCH
 """Of code: given here, as the registry's change with the code."""
 
 
-def choice_of(run: str) -> Choice:
+def choice_of(run: str) -> candidates.Choice:
     """What can be chosen from, with nothing that the registry says of the strategies today."""
     records, found = RUNS[run], [Candidate("a_new_one")]
     for name, lines in LINES.items():
@@ -59,7 +59,9 @@ def choice_of(run: str) -> Choice:
                 problem=candidates.problem(own),
             )
         )
-    return Choice("batching", {"augment": "off"}, found, candidates.source(records, {"augment": "off"}, found, "box"))
+    return candidates.Choice(
+        "batching", {"augment": "off"}, found, candidates.source(records, {"augment": "off"}, found, "box")
+    )
 
 
 def made_anew() -> list[Case]:

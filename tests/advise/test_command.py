@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from loaders import _registry
-from loaders.__main__ import main
 from loaders._advise import candidates
+from loaders._cli import main
 from loaders._trial import log
 from loaders._trial.record import Record
 from tests.advise import made

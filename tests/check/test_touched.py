@@ -32,6 +32,11 @@ def clever(job):
     return LIMIT
 
 
+@variant(sweep={1: {}, "AUTOTUNE": {}})
+def swept(job, at):
+    return at
+
+
 def _read(job):
     return job
 '''
@@ -43,13 +48,14 @@ SOURCES = {
     "loaders/_trial/watch.py": "from loaders._trial.memory import peak\n",
     "loaders/_trial/child.py": "import loaders._registry\n",
     "loaders/_trial/memory.py": "def peak():\n    return 1\n",
-    "loaders/_registry.py": "from loaders import _errors\n",
+    "loaders/_registry/__init__.py": "from loaders import _errors\n",
     "loaders/_errors.py": "x = 1\n",
-    "loaders/question.py": QUESTION,
-    "loaders/other.py": QUESTION,
+    "loaders/questions/question.py": QUESTION,
+    "loaders/questions/other.py": QUESTION,
     DEPENDENCIES: "['numpy']",
 }
-STRATEGIES = {"question": {"plain", "clever"}, "other": {"plain", "clever"}}
+EVERY = {"plain", "clever", "swept_1", "swept_autotune"}
+STRATEGIES = dict.fromkeys(("question", "other"), EVERY)
 
 
 def _changed(path: str, old: str, new: str) -> dict[str, set[str]]:
@@ -71,23 +77,24 @@ def _changed(path: str, old: str, new: str) -> dict[str, set[str]]:
     ],
 )
 def test_what_runs_nothing_touches_nothing(old: str, new: str) -> None:
-    assert _changed("loaders/question.py", old, new) == {}
+    assert _changed("loaders/questions/question.py", old, new) == {}
 
 
 @pytest.mark.parametrize(
     ("old", "new", "names"),
     [
         ("return LIMIT", "return LIMIT + 1", {"clever"}),
+        ("return at", "return [at]", {"swept_1", "swept_autotune"}),
         ("LIMIT = 5", "LIMIT = 6", {"clever"}),
         ("    return job\n", "    return [job]\n", {"plain"}),
-        ("SIDE = 3", "SIDE = 4", {"plain", "clever"}),
-        ("return SIDE", "return 2 * SIDE", {"plain", "clever"}),
-        ("from loaders import Job", "import os\nfrom loaders import Job", {"plain", "clever"}),
+        ("SIDE = 3", "SIDE = 4", EVERY),
+        ("return SIDE", "return 2 * SIDE", EVERY),
+        ("from loaders import Job", "import os\nfrom loaders import Job", EVERY),
         ("@variant\ndef clever", "@variant(variables={'A': '1'})\ndef clever", {"clever"}),
     ],
 )
 def test_a_change_touches_what_reaches_it(old: str, new: str, names: set[str]) -> None:
-    assert _changed("loaders/question.py", old, new) == {"question": names}
+    assert _changed("loaders/questions/question.py", old, new) == {"question": names}
 
 
 @pytest.mark.parametrize("path", ["loaders/_trial/memory.py", "loaders/_trial/watch.py", "loaders/_errors.py"])
@@ -112,6 +119,6 @@ def test_this_package_is_read_as_it_is() -> None:
     strategies = {"resize": {"opencv_linear", "skimage_resize_astype"}, "selection": {"mixed_copy"}}
     slower = sources["loaders/_trial/drain.py"].replace("def touch(", "def later(): ...\n\n\ndef touch(")
     assert touched(sources, {**sources, "loaders/_trial/drain.py": slower}, strategies) == strategies
-    text = sources["loaders/resize.py"].replace("cv2.INTER_LINEAR", "cv2.INTER_CUBIC")
-    assert "opencv_linear" in touched(sources, {**sources, "loaders/resize.py": text}, strategies)["resize"]
+    text = sources["loaders/questions/resize.py"].replace("cv2.INTER_LINEAR", "cv2.INTER_CUBIC")
+    assert "opencv_linear" in touched(sources, {**sources, "loaders/questions/resize.py": text}, strategies)["resize"]
     assert touched(sources, {**sources, "loaders/_report/page.py": ""}, strategies) == {}

@@ -14,8 +14,8 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Dialog, Page, sync_playwright
 
 from loaders import _registry, _words
-from loaders._calibration import Calibration
 from loaders._report import sets
+from loaders._resolution import Calibration
 from loaders._rows import Comparison, comparison, total
 from loaders._stats import estimate
 from loaders._trial.record import Metrics, Record

@@ -44,12 +44,18 @@ def _laws(*names: str) -> CaseLaws:
     return CaseLaws({}, {name: Law("unknown", "two amounts", points) for name in names})
 
 
+def _drawn(draw: charts.Draw, rows: Sequence[Row], of: Comparison | None = None) -> charts.Chart:
+    chart = draw(of or _comparison(), rows)
+    assert chart
+    return chart
+
+
 def _walked() -> list[Row]:
     walk = [(step * 7) % 1000 for step in range(1000)]
     return [msgspec.structs.replace(row, steps=list(range(1000)), walk=walk) for row in comparison(reads()).rows]
 
 
-def _swept() -> list[Row]:
+def _swept() -> Comparison:
     records = [
         record(
             f"py_function_{at}",
@@ -61,17 +67,20 @@ def _swept() -> list[Row]:
         for index in range(2)
         for at in ("1", "2", "4")
     ]
-    return comparison(records).rows
+    return comparison(records)
 
 
 DRAWN: dict[str, Callable[[], charts.Chart]] = {
-    "time": lambda: charts.time_chart(_rows({"numpy_to_numpy": (0.3, 24), "numpy_to_list": (1.2, 1054)})),
-    "memory": lambda: charts.memory_chart(_rows({"numpy_to_numpy": (0.3, 24), "numpy_to_list": (1.2, 1054)})),
-    "trade-off": lambda: charts.tradeoff_chart(_rows({"numpy_to_numpy": (0.3, 24), "numpy_to_list": (1.2, 1054)})),
-    "steps": lambda: charts.steps_chart(comparison(reads()).rows),
-    "sweep": lambda: charts.sweep_chart(_swept(), "calls", "time in ms"),
+    "time": lambda: _drawn(charts.time_chart, _rows({"numpy_to_numpy": (0.3, 24), "numpy_to_list": (1.2, 1054)})),
+    "memory": lambda: _drawn(charts.memory_chart, _rows({"numpy_to_numpy": (0.3, 24), "numpy_to_list": (1.2, 1054)})),
+    "trade-off": lambda: _drawn(
+        charts.tradeoff_chart,
+        _rows({"numpy_to_numpy": (0.3, 24), "numpy_to_list": (1.2, 1054), "mixed_copy": (1.3, 1100)}),
+    ),
+    "steps": lambda: _drawn(charts.steps_chart, comparison(reads()).rows),
+    "sweep": lambda: _drawn(charts.sweep_chart, _swept().rows, _swept()),
     "laws": lambda: charts.laws_chart(_comparison(), _laws("load_all")),
-    "order": lambda: charts.order_chart(_walked()),
+    "order": lambda: _drawn(charts.order_chart, _walked()),
 }
 
 FIGURES = {
@@ -116,47 +125,40 @@ def test_the_picture_that_stands_alone_has_its_title_in_it() -> None:
     assert 'fill="white"' in picture
 
 
-@pytest.mark.parametrize(
-    "draw",
-    [
-        charts.time_chart,
-        charts.memory_chart,
-        charts.tradeoff_chart,
-        charts.steps_chart,
-        lambda rows: charts.sweep_chart(rows, "calls", "time in ms"),
-        lambda _: charts.laws_chart(_comparison(), _laws()),
-        charts.order_chart,
-    ],
-)
-def test_without_figures_there_is_no_picture(draw: Callable[[Sequence[Row]], charts.Chart]) -> None:
+@pytest.mark.parametrize("draw", charts.CHARTS)
+def test_without_figures_there_is_no_picture(draw: charts.Draw) -> None:
     failed = comparison([record("numpy_to_list", 0, status="failed", message="x")]).rows
-    assert draw([]).picture == draw(failed).picture == ""
+    for rows in ([], failed):
+        chart = draw(_comparison(), rows)
+        assert chart is None or not chart.picture
+    assert not charts.laws_chart(_comparison(), _laws()).picture
 
 
 def test_names_full_of_markup_are_text() -> None:
     rows = _rows({"numpy_to_numpy": (0.3, 24), EVIL: (1.2, 1054), "value": (1.0, 1.0), "Ā": (2.0, 2.0)})
-    for chart in (charts.time_chart(rows), charts.memory_chart(rows), charts.tradeoff_chart(rows)):
+    for draw in (charts.time_chart, charts.memory_chart, charts.tradeoff_chart):
+        chart = _drawn(draw, rows)
         assert "<b>" not in chart.picture
         assert any(hover.startswith((f"{EVIL}: 1.26 s", f"{EVIL}: 1107")) for hover in _texts(chart, "title"))
-    assert {EVIL, "value", "Ā", "numpy_to_numpy, baseline"} <= set(_texts(charts.memory_chart(rows), "text"))
+    assert {EVIL, "value", "Ā", "numpy_to_numpy, baseline"} <= set(_texts(_drawn(charts.memory_chart, rows), "text"))
 
 
 def test_a_strategy_may_be_called_as_a_field_of_the_data() -> None:
     named, other = (
-        charts.memory_chart(_rows({"numpy_to_numpy": (0.3, 24), name: (1.2, 1054)})).picture
+        _drawn(charts.memory_chart, _rows({"numpy_to_numpy": (0.3, 24), name: (1.2, 1054)})).picture
         for name in ("value", "sieve")
     )
     assert named == other.replace("sieve", "value")
 
 
 def test_a_single_sample_is_drawn_without_an_interval() -> None:
-    chart = charts.time_chart(_rows({"numpy_to_numpy": (0.3, 24), "numpy_to_list": (0.3, 1054)}, rounds=1))
+    chart = _drawn(charts.time_chart, _rows({"numpy_to_numpy": (0.3, 24), "numpy_to_list": (0.3, 1054)}, rounds=1))
     assert "numpy_to_list: 300 ms (single sample)" in _texts(chart, "title")
     assert {"280", "300", "320"} & set(_texts(chart, "text"))
 
 
 def test_memory_too_small_for_the_axis_is_drawn_at_its_end() -> None:
-    chart = charts.memory_chart(_rows({"numpy_to_numpy": (0.3, 0), "numpy_to_list": (1.2, 1054)}))
+    chart = _drawn(charts.memory_chart, _rows({"numpy_to_numpy": (0.3, 0), "numpy_to_list": (1.2, 1054)}))
     assert "0.1" in _texts(chart, "text")
     assert 'transform="translate(0,11)" d="M-4.7,0L0,-4.7' in chart.picture, "the baseline's mark, on the left"
     assert "numpy_to_numpy, baseline: 0.0 MiB (0.0 to 0.0)" in _texts(chart, "title")
@@ -165,7 +167,7 @@ def test_memory_too_small_for_the_axis_is_drawn_at_its_end() -> None:
 
 def test_a_strategy_that_ended_early_is_named_as_such() -> None:
     records = [record("numpy_to_numpy", 0, 0.3, 24), record("numpy_to_list", 0, status="over_budget", peak=850)]
-    assert "numpy_to_list, ended early" in _texts(charts.memory_chart(comparison(records).rows), "text")
+    assert "numpy_to_list, ended early" in _texts(_drawn(charts.memory_chart, comparison(records).rows), "text")
 
 
 def test_more_lines_than_colours_differ_in_their_marks() -> None:
@@ -182,7 +184,7 @@ def test_a_trace_is_thinned_and_may_be_empty() -> None:
     many = {"step": [*range(1000)], "seconds": [0.0] * 1000, "resident": [MIB] * 1000}
     long = msgspec.structs.replace(trace, **many, in_use=None, held=None)
     empty = msgspec.structs.replace(trace, step=[], seconds=[], resident=[], in_use=[], held=[])
-    chart = charts.steps_chart([msgspec.structs.replace(rows[0], trace=each) for each in (long, empty)])
+    chart = _drawn(charts.steps_chart, [msgspec.structs.replace(rows[0], trace=each) for each in (long, empty)])
     line = max(re.findall(r' d="([^"]*)"', chart.picture), key=len)
     assert 30 <= line.count("L") < charts.LINE_POINTS
 

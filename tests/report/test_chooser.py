@@ -15,6 +15,7 @@ from markupsafe import Markup
 from playwright.sync_api import Page, sync_playwright
 
 from loaders import _words
+from loaders._advise import candidates
 from loaders._advise.choose import Settings, laws_of, reckon
 from loaders._report import chooser, page
 from loaders._stats import estimate
@@ -105,7 +106,7 @@ def test_hostile_words_are_words(opened: Page) -> None:
 
 
 def test_what_is_embedded_is_small_and_whole() -> None:
-    (choice,) = chooser.choices(made.run())
+    (choice,) = candidates.choices(made.run())
     found = chooser.embedded(choice)
     assert len(json.dumps(found)) < 60_000
     most = len(found["answers"])
@@ -114,9 +115,9 @@ def test_what_is_embedded_is_small_and_whole() -> None:
 
 
 def test_the_defaults_of_page_and_command_are_the_same() -> None:
-    from loaders.__main__ import advise
+    from loaders._cli.advise import command
 
-    given = {each.name: each.default for each in advise.params}
+    given = {each.name: each.default for each in command.params}
     assert [str(given[name]) for name in ("memory", "step", "batch", "samples", "epochs")] == [
         "1GiB",
         "50ms",

@@ -1,11 +1,11 @@
 "use strict";
-// Sorting, filtering, another baseline, the chooser and the choice of results. The page is whole without it.
+// Sorting, filtering, choosing another baseline, the chooser and the selection of results. All else works without it.
 
 const { resolution, quantiles, students, margin, share: memoryShare, most_rounds: mostRounds } = JSON.parse(document.getElementById("constants").textContent);
 const NONE = "–";
 const all = (selector, within = document) => [...within.querySelectorAll(selector)];
 
-// Figures in words, as loaders/_words.py puts them.
+// Figures in words, the same way as loaders/_words.py.
 const digits = (value) => {
   const size = Math.abs(value);
   return value.toFixed(size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2);
@@ -18,7 +18,7 @@ const amount = (bytes) => {
   const mebibytes = bytes / 2 ** 20;
   return `${mebibytes.toFixed(Math.abs(mebibytes) >= 99.95 ? 0 : 1)} MiB`;
 };
-// A judged ratio, as loaders/_words.py puts it: the value, and what stands under it.
+// A judged ratio, worded as in loaders/_words.py: the value, and the line below it.
 const times = (judged, less, more, little) => {
   if (!judged) return [NONE, ""];
   const { verdict, value, low, high, isNear, isSmall, rounds } = judged;
@@ -34,7 +34,7 @@ const times = (judged, less, more, little) => {
     : [`${digits(value)}× ${more}`, between + bySmall];
 };
 
-// The judge, as loaders/_judge.py has it: moderated variances, paired by round, Satterthwaite's degrees of freedom.
+// The judge, as in loaders/_judge.py: moderated variances, paired by round, Satterthwaite's degrees of freedom.
 const student = (degrees, confidence) => {
   const table = students[confidence];
   const place = Math.min(1, 1 / degrees) * (table.length - 1);
@@ -82,12 +82,12 @@ const judge = (one, other, spreads, within, floor) => {
   const isSmall = verdict !== "no difference" && 1 / within < low && high < within;
   return { verdict, value: Math.exp(value), low, high, isSmall, rounds };
 };
-// What the instrument cannot tell apart has no direction.
+// A difference that the instrument cannot resolve has no direction.
 const unresolved = (judged) =>
   judged && (judged.verdict === "less" || judged.verdict === "more") ? { ...judged, isNear: true } : judged;
 const average = (values) => values.reduce((sum, each) => sum + each, 0) / values.length;
 
-// The geometric mean with Student's t interval over logarithms, as loaders/_stats.py computes it.
+// The geometric mean with its Student's t interval over logarithms, as in loaders/_stats.py.
 const geometricMean = (values) => {
   const logs = values.map(Math.log);
   const mean = average(logs);
@@ -103,7 +103,7 @@ const bracketed = ([value, low, high], words) => {
   const [first, last] = said.slice(1).map((each) => (units.size === 1 ? each.split(" ")[0] : each));
   return [said[0], `${first} to ${last})`];
 };
-// What an instrument resolves at a value, between known truths, as loaders/_calibration.py interpolates it.
+// An instrument's resolution at a value, interpolated between known truths as in loaders/_resolution.py.
 const resolves = (points, value) => {
   const next = points.findIndex(([truth]) => truth > value);
   if (next === 0) return points[0][1];
@@ -112,7 +112,7 @@ const resolves = (points, value) => {
   const [further, there] = points[next];
   return limit + ((there - limit) * (value - truth)) / (further - truth);
 };
-// Sorting: a button in each heading; what has no figure stays last.
+// Sorting: a button in each heading; rows without a figure stay last.
 const keyOf = (cell) =>
   cell.dataset.value !== undefined ? Number(cell.dataset.value) : cell.classList.contains("ratio") ? NaN : cell.textContent;
 const compare = (one, other) => (typeof one === "number" ? one - other : one.localeCompare(other));
@@ -137,7 +137,7 @@ for (const heading of all("table.sortable th[data-sorts]")) {
   heading.append(button);
 }
 
-// Filter and baseline: for all tables of a comparison.
+// Filter and baseline: they apply to all tables of a comparison.
 const show = (cell, [value, interval], sortsBy) => {
   const small = document.createElement("span");
   small.className = "interval";
@@ -160,7 +160,7 @@ const heldAgainst = (row, base, limits) => {
   let memory = judge(...peaks, spreads("memory"), within, resolution);
   const least = Math.max(resolution, points ? resolves(points, 0) : 0);
   if (Math.abs(own - theirs) < limit) memory = unresolved(memory);
-  else if (Math.min(...peaks.flatMap(Object.values)) < least) memory = null; // how many times is noise
+  else if (Math.min(...peaks.flatMap(Object.values)) < least) memory = null; // the multiple would be noise
   return [time, memory];
 };
 const rebase = (section, baseline) => {
@@ -180,7 +180,7 @@ const rebase = (section, baseline) => {
     show(cells[1], times(memory, "leaner", "fatter", "by less than 5 % or 1 MiB"), memory?.value);
   }
 };
-// Over how many epochs a total is: the conversion, the first epoch, and as many steady ones as follow.
+// The number of epochs in a total: the conversion, the first epoch, then steady ones for the rest.
 const totals = (section, epochs) => {
   for (const row of all("tr[data-strategy]", section)) {
     const cell = row.querySelector(".total");
@@ -220,12 +220,12 @@ const meanOf = (values) => {
   if (values.length === 1) return [mean, null, null];
   const variance = values.reduce((sum, each) => sum + (each - mean) ** 2, 0) / (values.length - 1);
   const half = quantiles[Math.min(values.length, quantiles.length + 1) - 2] * Math.sqrt(variance / values.length);
-  return [mean, Math.max(0, mean - half), mean + half]; // nobody waits for less than no time
+  return [mean, Math.max(0, mean - half), mean + half]; // a wait cannot be negative
 };
 const estimated = (figure, words) => (figure ? bracketed(figure, words).join(" (") : NONE);
 const listed = (names) => (names.length > 4 ? `${names.slice(0, 4).join(", ")} and ${names.length - 4} more` : names.join(", "));
 const BOTTLENECK = { y: true, n: false, "?": null };
-// `asked` holds the place of each setting among its values.
+// `asked` holds the index of each setting among its values.
 const decisionOf = ({ values, kinds }, choice, asked) => {
   const order = ["step", "batch", "samples", "epochs", "memory"];
   const place = order.reduce((sum, name) => sum * values[name].length + asked[name], 0);
@@ -340,14 +340,14 @@ for (const section of all("section.chooser")) {
       await navigator.clipboard.writeText(code.textContent);
       button.textContent = "Copied";
     } catch {
-      getSelection().selectAllChildren(code); // where a page may not write to the clipboard, the reader can
+      getSelection().selectAllChildren(code); // if the page may not write to the clipboard, the reader can
       button.textContent = "Selected: copy it with your keyboard";
     }
   });
   advise(section);
 }
 
-// Which results: one set of selects over all that the page holds.
+// Selection of results: one group of selects for everything the page holds.
 const pick = document.getElementById("pick");
 if (pick) {
   const sets = all("section.set");
@@ -367,7 +367,7 @@ if (pick) {
       : `There is no such result. There are: ${titles.join("; ")}.`;
   };
   const reveal = () => {
-    // A link into a set that is not shown shows it.
+    // Following a link into a hidden set shows that set.
     const set = document.getElementById(decodeURIComponent(location.hash.slice(1)))?.closest("section.set");
     if (!set?.hidden) return;
     for (const select of selects) select.value = set.dataset[select.name];

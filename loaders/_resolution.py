@@ -1,12 +1,13 @@
-"""What each instrument reads where the truth is known, how far that is off, and what difference it can resolve. Pure.
+"""Instrument readings of known values, their error, and the smallest difference the instruments can resolve. Pure.
 
-The records of a calibrating question hold what was read, the declarations of its strategies what is true.
+The records of a calibrating question hold the readings, the declarations of its strategies the true values.
 
-*Resolution.* A figure of a comparison is the mean of ``n`` trials, and so is what it is compared with. Each may be off
-by the instrument's mean error and, with 95 % probability, by the half-width of the prediction interval of a mean of
-``n`` further trials, which follows from the spread of the ``m`` trials of the calibration: ``t s sqrt(1/m + 1/n)``. The
-difference of two has the errors of both, so a difference below ``sqrt(2)`` of that may be the instrument's. Between two
-known truths it is interpolated, beyond the largest it grows in proportion.
+*Resolution.* A figure of a comparison is the mean of ``n`` trials, and so is the figure it is compared with. Each may
+be off by the instrument's mean error and, with 95 % probability, by the half-width of the prediction interval of a mean
+of ``n`` further trials. This half-width follows from the spread of the ``m`` trials of the calibration:
+``t s sqrt(1/m + 1/n)``. The difference of two figures has the errors of both, so a difference below ``sqrt(2)`` times
+that may be the instrument's. The limit is interpolated between two known truths; beyond the largest it grows in
+proportion.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ Verdict = Literal["good", "off", "undecided"]
 
 
 class Instrument(msgspec.Struct, frozen=True):
-    """One that is calibrated.
+    """An instrument that is calibrated.
 
     Attributes
     ----------
     words
         What it reads.
     floor, share
-        The promise: it is off by no more than ``floor``, or than this share of the truth, whichever is larger.
+        The promise: its error is at most ``floor`` or this share of the truth, whichever is larger.
     """
 
     words: str
@@ -45,7 +46,7 @@ class Instrument(msgspec.Struct, frozen=True):
 
 MIB = 2**20
 _MEMORY = MIB  # the kernel counts pages in batches, for each processor
-_TIME = 1e-3  # ten batches take 0.15 ms to be drained
+_TIME = 1e-3  # draining ten batches takes 0.15 ms
 INSTRUMENTS: Mapping[str, Instrument] = {
     "epoch_time": Instrument("time of an epoch", "s", _TIME),
     "first_batch_time": Instrument("time to the first batch", "s", _TIME),
@@ -55,13 +56,13 @@ INSTRUMENTS: Mapping[str, Instrument] = {
     "peak_memory_tree": Instrument("peak of the process tree", "bytes", _MEMORY),
     "retained_memory": Instrument("retained memory", "bytes", _MEMORY),
     "allocator_held": Instrument("held by malloc", "bytes", _MEMORY),
-    # The floor is a quarter of that of memory, over the 50 steps of a tail. A slope is read from a hundred points.
+    # The floor is a quarter of the memory floor, over the 50 steps of a tail. A slope is read from a hundred points.
     "memory_growth": Instrument("growth of memory", "bytes a step", _MEMORY / 4 / 50, 0.05),
     "bodies_in_flight": Instrument("bodies in flight", "count", 0, 0),
     "waiting": Instrument("elements waiting", "count", 0, 0),
     "disk_bytes": Instrument("on disk", "bytes", 0, 0),
 }
-"""By metric (``loaders._trial.record.Metrics``)."""
+"""Instruments by metric (``loaders._trial.record.Metrics``)."""
 
 
 STANDS_FOR: Mapping[str, str] = {
@@ -70,16 +71,16 @@ STANDS_FOR: Mapping[str, str] = {
     "peak_memory_slow": "peak_memory",
     "needed_memory": "peak_memory",
 }
-"""Metrics without a truth of their own, and those that are read by the same clock or the same counter."""
+"""Metrics without known values, each with the calibrated metric that uses the same clock or counter."""
 
 
 class Resolution(msgspec.Struct, frozen=True):
-    """The largest difference that may be the instrument's own, at each known truth, least first."""
+    """The largest difference that may be due to the instrument, at each known truth, smallest truth first."""
 
     points: list[tuple[float, float]]
 
     def of(self, value: float) -> float:
-        """Return it for figures of this size, not below zero."""
+        """Return that difference for figures of this size, which must not be negative."""
         below = [point for point in self.points if point[0] <= value]
         above = [point for point in self.points if point[0] > value]
         if not below:
@@ -92,7 +93,7 @@ class Resolution(msgspec.Struct, frozen=True):
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """One known truth, and what the trials read.
+    """One known truth, and the trials' readings of it.
 
     Attributes
     ----------
@@ -103,7 +104,7 @@ class Reading(msgspec.Struct, frozen=True):
     spread
         Standard deviation of single trials; ``None`` for one trial.
     misjudged
-        Of ``memory_growth``: verdicts that are not the truth, in words.
+        For ``memory_growth``: the wrong verdicts, in words.
     """
 
     metric: str
@@ -115,7 +116,7 @@ class Reading(msgspec.Struct, frozen=True):
 
     @property
     def error(self) -> Estimate:
-        """What was read less what is true."""
+        """The reading minus the truth."""
         low, high = (None if each is None else each - self.truth for each in (self.measured.low, self.measured.high))
         return Estimate(self.measured.value - self.truth, low, high, self.measured.count)
 
@@ -126,13 +127,13 @@ class Reading(msgspec.Struct, frozen=True):
 
     @property
     def tolerance(self) -> float:
-        """What the error may be at most."""
+        """The largest error allowed."""
         promised = INSTRUMENTS[self.metric]
         return max(promised.floor, promised.share * self.truth)
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the promise is kept: the mean error decides, unless its interval leaves it open that it is."""
+        """Whether the promise is kept; undecided if the mean error breaks it but its interval does not rule it out."""
         error, tolerance = self.error, self.tolerance
         low, high = (error.value if each is None else each for each in (error.low, error.high))
         if self.misjudged or low > tolerance or high < -tolerance:
@@ -140,7 +141,7 @@ class Reading(msgspec.Struct, frozen=True):
         return "good" if abs(error.value) <= tolerance else "undecided"
 
     def resolution(self, count: int = 1) -> float | None:
-        """Return what two means of so many trials may differ by though nothing differs; ``None`` without a spread."""
+        """Return how far two means of ``count`` trials may differ by instrument error alone; ``None`` if unknown."""
         if self.spread is None:
             return None
         trials = self.measured.count
@@ -149,18 +150,18 @@ class Reading(msgspec.Struct, frozen=True):
 
 
 class Calibrated(msgspec.Struct, frozen=True):
-    """An instrument's readings, least truth first."""
+    """An instrument's readings, smallest truth first."""
 
     metric: str
     readings: list[Reading]
 
     @property
     def instrument(self) -> Instrument:
-        """What it is."""
+        """The instrument itself."""
         return INSTRUMENTS[self.metric]
 
     def resolution(self, count: int = 1) -> Resolution | None:
-        """Return what difference of two means of ``count`` trials it can resolve; ``None`` where no spread is known."""
+        """Return its resolution for two means of ``count`` trials; ``None`` if no spread is known."""
         known: dict[float, float] = {}
         for each in self.readings:
             if (limit := each.resolution(count)) is not None:
@@ -169,7 +170,7 @@ class Calibrated(msgspec.Struct, frozen=True):
 
 
 class Calibration(msgspec.Struct, frozen=True):
-    """What a run of a calibrating question found out about the instruments of one machine."""
+    """The results of a calibrating question's run for the instruments of one machine."""
 
     question: str
     started: str
@@ -178,19 +179,19 @@ class Calibration(msgspec.Struct, frozen=True):
     calibrated: list[Calibrated]
 
     def resolution(self, metric: str, count: int = 1) -> Resolution | None:
-        """Return what an instrument can resolve; ``None`` where that was not measured."""
+        """Return an instrument's resolution; ``None`` if it was not measured."""
         known = {each.metric: each for each in self.calibrated}
         found = known.get(metric) or known.get(STANDS_FOR.get(metric, metric))
         return found.resolution(count) if found else None
 
     @property
     def readings(self) -> list[Reading]:
-        """Of all instruments."""
+        """The readings of all instruments."""
         return [reading for each in self.calibrated for reading in each.readings]
 
 
 def calibration(records: Sequence[Record]) -> Calibration:
-    """Return what the records of one run tell."""
+    """Return the calibration from the records of one run."""
     known = _registry.variants(records[0].question)
     by_strategy: defaultdict[str, list[Record]] = defaultdict(list)
     for record in records:
@@ -215,7 +216,7 @@ def calibration(records: Sequence[Record]) -> Calibration:
 
 
 def newest(records: Iterable[Record]) -> Calibration | None:
-    """Return the newest calibration among the records of one machine; one that finished no round is passed over."""
+    """Return the newest calibration among one machine's records; runs that did not finish a round are skipped."""
     known = _registry.questions()
     runs: defaultdict[str, list[Record]] = defaultdict(list)
     for record in records:
@@ -246,7 +247,7 @@ def _value(metric: str, record: Record) -> float | None:
 
 
 def _misjudged(truth: float, records: Sequence[Record]) -> str:
-    """Say which trials took a leak for none, or none for a leak; a verdict that is left open is neither."""
+    """Say which trials missed a leak or reported a false one; undecided verdicts are neither."""
     verdicts = [record.metrics.memory_growth.verdict for record in records if record.metrics.memory_growth]
     right = ("undecided", *(("growing, in use", "growing") if truth else ("flat", "plateau")))
     wrong = [each for each in verdicts if each not in right]

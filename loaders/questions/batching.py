@@ -1,12 +1,12 @@
 """Batching: everything in memory, or a batch at a time.
 
-*Asked.* A folder of labelled photographs is to be trained on. What does it cost to load it all first, and which of the
-ways that read a batch at a time is fastest, and keeps memory independent of how much data there is?
+*Asked.* A model is to be trained on a folder of labelled photographs. What does it cost to load them all first? Of the
+strategies that read one batch at a time, which is fastest while keeping memory independent of the amount of data?
 
-*Held fixed.* JPEG files, shuffled paths, decoded, reduced to 224x224, as float32 from -1 to 1, batches of 32; ``data``
-is 40, 160 or 640 of the photographs (x1, x4, x16; of a smaller corpus a sixteenth, a quarter or all; x64 is 2560).
-With ``augment`` each image is flipped, shifted and brightened as its own seed says. OpenCV decodes, one image on one
-thread; strategies that decode with TensorFlow are of another tier.
+*Held fixed.* The JPEG files' paths are shuffled. Each image is decoded, reduced to 224x224 and scaled to float32 from
+-1 to 1; a batch holds 32. ``data`` is 40, 160 or 640 of the photographs (x1, x4, x16), or a sixteenth, a quarter or all
+of a smaller corpus; x64 is 2560. With ``augment`` each image is flipped, shifted and brightened by its own seeded
+amounts. OpenCV decodes each image on one thread; strategies that decode with TensorFlow are in another tier.
 
 *Not measured.* Training, which would hide the reading.
 
@@ -31,26 +31,26 @@ if TYPE_CHECKING:
 
 SIDE = 224
 SHIFT = 20
-"""Pixels, at most, in either direction; what leaves on one side comes back on the other."""
+"""Largest shift in either direction, in pixels; what leaves on one side comes back on the other."""
 
 BRIGHTEN = 40
-"""Grey levels, at most, up or down."""
+"""Largest change up or down, in grey levels."""
 
 MOST = 640
-"""Images, at the most: as float32 they are 385 MB, enough to tell loading all from loading a batch."""
+"""Most images in ``x16``: as float32 they take 385 MB, enough to tell loading everything from loading a batch."""
 
 QUEUE = 64
-"""Images: the capacity of the TF1 queue."""
+"""Capacity of the TF1 queue, in images."""
 
 
 @dataclass(frozen=True)
 class Files:
-    """JPEG files in a shuffled order, and what becomes of each.
+    """JPEG files in a shuffled order, and how each is changed.
 
     Attributes
     ----------
     paths, labels
-        Of each file.
+        The path and the label of each file.
     changes
         int32 array of shape (n, 4): whether to flip, pixels down, pixels right, grey levels up.
     """
@@ -81,7 +81,7 @@ def _check(job: Job[Files], variant: Variant, batches: Iterable[Batch]) -> Quali
     data, is_native = job.inputs, variant.tier == "same purpose"
 
     def pixels(images: Any) -> NDArray[np.uint8]:
-        # TensorFlow may multiply by 1 / 127.5 where it is told to divide; a grey level is what must be the same.
+        # TensorFlow may multiply by 1 / 127.5 where the code divides, so whole grey levels are compared.
         return np.asarray(np.rint((np.asarray(images, np.float32) + np.float32(1)) * np.float32(127.5)), np.uint8)
 
     native = _native(data) if is_native else None
@@ -93,7 +93,7 @@ def _check(job: Job[Files], variant: Variant, batches: Iterable[Batch]) -> Quali
     def delivered() -> Iterator[Batch]:
         for images, labels in batches:
             array = np.asarray(images)
-            # Anything but float32 is left as it is, and then is not what was expected.
+            # Anything but float32 is left as it is, and so fails the comparison.
             yield (pixels(array) if array.dtype == np.float32 else array, labels)
 
     check_drawn_from(expected(), len(data.paths), delivered())
@@ -117,12 +117,11 @@ QUESTION = Question(
         {"data": "x4", "augment": "off"},
         {"data": "x4", "augment": "on"},
     ),
-    quick=("load_all", "path_generator", "path_generator_pool"),
 )
 
 
 def _load(data: Files, index: int) -> NDArray[np.float32]:
-    """Decode, reduce, change and scale one image by OpenCV."""
+    """Decode, reduce, change and scale one image with OpenCV."""
     import cv2
     import numpy as np
 
@@ -139,7 +138,7 @@ def _load(data: Files, index: int) -> NDArray[np.float32]:
 
 
 def _batch(data: Files, indices: Iterable[int]) -> tuple[Any, Any]:
-    """Load some images one after another into one array of shape (n, 224, 224, 3)."""
+    """Load the images at these indices, one after another, into one array of shape (n, 224, 224, 3)."""
     import numpy as np
 
     chosen = list(indices)
@@ -161,7 +160,7 @@ def _signature() -> Any:
     return (tf.TensorSpec((None, SIDE, SIDE, 3), tf.float32), tf.TensorSpec((None,), tf.int64))
 
 
-@variant
+@variant(quick=True)
 def load_all(job: Job[Files]) -> Iterable[Batch]:
     """Load everything into one array, then slice batches from it."""
     images, labels = _batch(job.inputs, range(len(job.inputs.paths)))
@@ -177,7 +176,7 @@ def load_all_from_tensor_slices(job: Job[Files]) -> Iterable[Batch]:
     return tf.data.Dataset.from_tensor_slices(loaded).batch(job.batch_size).prefetch(tf.data.AUTOTUNE)
 
 
-@variant(baseline=True)
+@variant(baseline=True, quick=True)
 def path_generator(job: Job[Files]) -> Iterable[Batch]:
     """A Python generator over batches of paths: one image after another, on one thread."""
     for part in _parts(job):
@@ -196,7 +195,7 @@ def path_generator_from_generator(job: Job[Files]) -> Iterable[Batch]:
     return tf.data.Dataset.from_generator(generate, output_signature=_signature()).prefetch(tf.data.AUTOTUNE)
 
 
-@variant
+@variant(quick=True)
 def path_generator_pool(job: Job[Files]) -> Iterable[Batch]:
     """A Python generator over batches of paths that a pool of threads decodes, with the next batch under way."""
     return _pooled(job, ahead=1)
@@ -204,13 +203,13 @@ def path_generator_pool(job: Job[Files]) -> Iterable[Batch]:
 
 @variant(ceiling=True)
 def opencv_pool(job: Job[Files]) -> Iterable[Batch]:
-    """The ceiling: a bare pool of OpenCV decoders, a thread a core, which is given everything at once."""
+    """The ceiling: a bare pool of OpenCV decoders, one thread per core, which is given everything at once."""
     return _pooled(job, ahead=len(job.inputs.paths))
 
 
 @variant(ceiling=True)
 def opencv_pool_batches(job: Job[Files]) -> Iterable[Batch]:
-    """The ceiling, another way: a bare pool, a thread a core, each of which decodes whole batches."""
+    """The ceiling, another way: a bare pool, one thread per core, each of which decodes whole batches."""
     import os
     from concurrent.futures import ThreadPoolExecutor
 
@@ -219,7 +218,7 @@ def opencv_pool_batches(job: Job[Files]) -> Iterable[Batch]:
 
 
 def _pooled(job: Job[Files], ahead: int) -> Iterator[Batch]:
-    """Yield batches that a pool of threads decodes, with so many batches ahead of the one in hand under way."""
+    """Yield batches that a pool of threads decodes; ``ahead`` more batches are under way while one is in use."""
     import itertools
     import os
     from collections import deque
@@ -248,7 +247,7 @@ def _pooled(job: Job[Files], ahead: int) -> Iterator[Batch]:
 
 
 def _pydataset(job: Job[Files], workers: int, *, use_multiprocessing: bool = False) -> Iterable[Batch]:
-    """Return what Keras's own adapter for ``fit`` makes of a ``PyDataset``: by hand it would use no workers."""
+    """Read a ``PyDataset`` through the adapter that Keras uses in ``fit``: read by hand, it would use no workers."""
     import keras
     from keras.src.trainers.data_adapters.py_dataset_adapter import PyDatasetAdapter
 
@@ -272,7 +271,7 @@ def _pydataset(job: Job[Files], workers: int, *, use_multiprocessing: bool = Fal
     return batches()
 
 
-@variant(capacity=(10 + 1 + 2) * 32)  # the queue, a batch a worker, two in hand
+@variant(capacity=(10 + 1 + 2) * 32)  # the queue, one batch per worker, two in hand
 def keras_pydataset_1(job: Job[Files]) -> Iterable[Batch]:
     """Keras ``PyDataset`` through its adapter, one worker thread, ``max_queue_size=10``."""
     return _pydataset(job, workers=1)
@@ -294,12 +293,12 @@ def keras_pydataset_4(job: Job[Files]) -> Iterable[Batch]:
 def keras_pydataset_processes(job: Job[Files]) -> Iterable[Batch]:
     """Keras ``PyDataset``, four worker processes; their memory is in that of the process tree.
 
-    Now and then it never ends: the workers are forked from a process in which TensorFlow's threads hold locks.
+    It hangs now and then: the workers are forked from a process in which TensorFlow's threads hold locks.
     """
     return _pydataset(job, workers=4, use_multiprocessing=True)
 
 
-@variant(historic=True, capacity=QUEUE + 2 * 32 + 4)  # the queue, two batches in hand, a picture a thread
+@variant(historic=True, capacity=QUEUE + 2 * 32 + 4)  # the queue, two batches in hand, one picture per thread
 def tf1_queue(job: Job[Files]) -> Iterable[Batch]:
     """The queues of TensorFlow 1: ``slice_input_producer`` and ``train.batch(num_threads=4, capacity=64)``."""
     import numpy as np
@@ -336,7 +335,7 @@ def tf1_queue(job: Job[Files]) -> Iterable[Batch]:
 
 
 def _native(data: Files) -> Callable[[int], tf.Tensor]:
-    """Return what gives an image as TensorFlow decodes, reduces, changes and scales it."""
+    """Return a function that decodes, reduces, changes and scales the image at an index with TensorFlow."""
     import tensorflow as tf
 
     steps = tf.function(_native_steps)
@@ -407,7 +406,7 @@ def _write_array(job: Job[Files]) -> None:
 
 @variant(convert=_write_array)
 def memory_map(job: Job[Files]) -> Iterable[Batch]:
-    """Decoded once into a file, which is mapped; its pages count as resident, though the system may take them back."""
+    """Decoded once into a mapped file, whose pages count as resident although the system may take them back."""
     import numpy as np
 
     images = np.load(job.directory / "images.npy", mmap_mode="r")

@@ -3,13 +3,13 @@
 *Asked.* Active learning, bootstrapping and hand-written samplers draw images at random from an array and take
 them out of it. Does it matter whether the data and the selection are lists, arrays or a mixture?
 
-*Held fixed.* The source: 32x32x3 float64 patches of photographs, 500 (11.7 MiB) or 2000 (46.9 MiB), in memory
-before the memory baseline is read and held throughout, so memory is what a strategy needs on top. 100 draws.
-The selection is kept while retained memory is read: it is what is left when the source is gone.
+*Held fixed.* The source is 500 (11.7 MiB) or 2000 (46.9 MiB) float64 patches of photographs, 32x32x3 each. It is in
+memory before the memory baseline is read and is held throughout, so memory is what a strategy needs on top. There are
+100 draws. The selection is kept while retained memory is read, because it is what remains when the source is gone.
 
 *Not measured.* Reading the images from disk.
 
-*Invisible when* the source is small beside the machine's memory and is drawn from only a few times: each draw of
+*Invisible when* the source is small compared with the machine's memory and is drawn from only a few times: each draw of
 the mixed form keeps one more copy of the whole source alive.
 """
 
@@ -59,11 +59,10 @@ QUESTION = Question(
     check=_check,
     axes={"images": ("500", "2000")},
     keeps_output=True,
-    quick=("list_to_list", "numpy_to_numpy", "numpy_to_list", "mixed_copy", "permutation_index"),
 )
 
 
-@variant
+@variant(quick=True)
 def list_to_list(job: Job[Source]) -> Iterable[Batch]:
     """Nested lists: append to the selection, ``del`` from the data."""
     import random
@@ -80,7 +79,7 @@ def list_to_list(job: Job[Source]) -> Iterable[Batch]:
 
 @variant
 def list_skipping(job: Job[Source]) -> Iterable[Batch]:
-    """Nested lists: append to the selection what was not drawn before; nothing is deleted."""
+    """Nested lists: append to the selection unless already drawn; nothing is deleted."""
     import random
 
     rng = random.Random(job.seed)  # noqa: S311
@@ -95,7 +94,7 @@ def list_skipping(job: Job[Source]) -> Iterable[Batch]:
     return [selected]
 
 
-@variant(baseline=True)
+@variant(baseline=True, quick=True)
 def numpy_to_numpy(job: Job[Source]) -> Iterable[Batch]:
     """Arrays: ``np.concatenate`` onto the selection, ``np.delete`` from the data."""
     import numpy as np
@@ -110,7 +109,7 @@ def numpy_to_numpy(job: Job[Source]) -> Iterable[Batch]:
     return [selected]
 
 
-@variant
+@variant(quick=True)
 def numpy_to_list(job: Job[Source]) -> Iterable[Batch]:
     """Mixed: append ``data[i]``, a view that keeps the whole old array alive, to a list."""
     import numpy as np
@@ -140,7 +139,7 @@ def mixed_tolist(job: Job[Source]) -> Iterable[Batch]:
     return [selected]
 
 
-@variant
+@variant(quick=True)
 def mixed_copy(job: Job[Source]) -> Iterable[Batch]:
     """Mixed, cured: append ``np.array(data[i])``, a copy of one image."""
     import numpy as np
@@ -155,7 +154,7 @@ def mixed_copy(job: Job[Source]) -> Iterable[Batch]:
     return [selected]
 
 
-@variant
+@variant(quick=True)
 def permutation_index(job: Job[Source]) -> Iterable[Batch]:
     """One permutation and one fancy index; nothing is deleted."""
     import numpy as np
@@ -175,7 +174,7 @@ def generator_choice(job: Job[Source]) -> Iterable[Batch]:
 
 @variant
 def boolean_mask(job: Job[Source]) -> Iterable[Batch]:
-    """A mask of what is left to draw from, and one boolean index at the end."""
+    """A mask of the images left to draw from, and one boolean index at the end."""
     import numpy as np
 
     rng = np.random.default_rng(job.seed)
@@ -188,7 +187,7 @@ def boolean_mask(job: Job[Source]) -> Iterable[Batch]:
 
 @variant
 def swap_with_last(job: Job[Source]) -> Iterable[Batch]:
-    """Draw an index, put the last index into its place, shorten by one; one fancy index at the end."""
+    """Draw an index, swap it with the last one, shorten by one; one fancy index at the end."""
     import numpy as np
 
     rng = np.random.default_rng(job.seed)

@@ -1,14 +1,14 @@
 """Record format: what to put into a TFRecord.
 
-*Asked.* A detector's data is photographs with a label and boxes. In which form should they lie on the disk: as
+*Asked.* A detector is trained on photographs, each with a label and boxes. In which form should they be stored: as
 separate files, as encoded images in TFRecords, as tensors, compressed, reduced? What does the conversion cost, and
 after how many epochs has it paid for itself?
 
-*Held fixed.* ``data`` 18, 75 or 300 of the photographs (x1, x4, x16), five shards, the same label and boxes (float32,
-serialised) with each; every reader parses and decodes with ``AUTOTUNE`` and delivers image (uint8), label and boxes,
-one by one, because sizes differ. A conversion runs in a process of its own, and its time ends when the data is in the
-page cache. The page cache is *warm* (all files in it) or *cold* (none), which the kernel confirms before the
-measurement; with a cold one the first epoch alone reads from the disk.
+*Held fixed.* ``data`` is 18, 75 or 300 of the photographs (x1, x4, x16), in five shards, with the same labels and boxes
+(float32, serialised) in every format. Every reader parses and decodes with ``AUTOTUNE`` and delivers image (uint8),
+label and boxes one sample at a time, because image sizes differ. A conversion runs in a process of its own, and its
+time ends when the data is in the page cache. The page cache is *warm* (it holds all files) or *cold* (it holds none),
+which the kernel confirms before the measurement; with a cold one, only the first epoch reads from the disk.
 
 *Not measured.* Shuffling, augmentation, network disks; ``convert_time`` does not wait for the disk.
 
@@ -32,25 +32,25 @@ if TYPE_CHECKING:
     from loaders._corpus import Corpus
 
 RECORDS = 300
-"""Enough for an epoch of half a second, and few enough that writing them as PNG takes seconds."""
+"""Enough for an epoch of half a second, and few enough to be written as PNG within seconds."""
 
 SHARDS = 5
 SIDE = 224
-"""Pixels: what images are reduced to where they are reduced before writing."""
+"""Height and width in pixels of images that are reduced before writing."""
 
 
 @dataclass(frozen=True)
 class Annotated:
-    """The photographs and what is known of them.
+    """The photographs with their annotations.
 
     Attributes
     ----------
     paths
         JPEG files.
     labels
-        One integer each.
+        One integer per photograph.
     boxes
-        float32 arrays of shape (n, 4), n from 1 to 8, of relative coordinates.
+        One float32 array of relative coordinates per photograph, of shape (n, 4) with n from 1 to 8.
     """
 
     paths: list[str]
@@ -111,7 +111,6 @@ QUESTION = Question(
     ranked_by="steady_time",
     epochs=2,
     quick_epochs=2,
-    quick=("encoded_bytes", "serialize_tensor"),
 )
 
 
@@ -121,7 +120,7 @@ def _files(job: Job[Annotated]) -> list[str]:
 
 
 def _write(job: Job[Annotated], features: Callable[[str], dict[str, Any]], compression: str = "") -> None:
-    """Write all records, one after another: ``features`` makes an image's part of a record from its path."""
+    """Write all records, one after another; ``features`` turns an image's path into its part of the record."""
     import tensorflow as tf
 
     data = job.inputs
@@ -170,7 +169,7 @@ def _read(
     integers: Sequence[str] = (),
     compression: str = "",
 ) -> Iterable[Batch]:
-    """Read the records: ``image`` makes the pixels of a parsed record, whose ``integers`` it needs."""
+    """Read the records; ``image`` turns a parsed record into pixels and needs its ``integers`` for that."""
     import tensorflow as tf
 
     described = {
@@ -218,7 +217,7 @@ def _write_encoded(job: Job[Annotated]) -> None:
     _write(job, lambda path: {"image": _bytes(tf.io.read_file(path).numpy())})
 
 
-@variant(baseline=True, convert=_write_encoded)
+@variant(baseline=True, convert=_write_encoded, quick=True)
 def encoded_bytes(job: Job[Annotated]) -> Iterable[Batch]:
     """The JPEG file's bytes as they are, decoded when they are read."""
     import tensorflow as tf
@@ -227,7 +226,7 @@ def encoded_bytes(job: Job[Annotated]) -> Iterable[Batch]:
 
 
 def _at(picture: tf.Tensor, quality: int) -> tf.Tensor:
-    """Return a picture as a JPEG of lower quality keeps it."""
+    """Return a picture after it was encoded as a JPEG of this quality and decoded."""
     import tensorflow as tf
 
     return tf.io.decode_jpeg(tf.io.encode_jpeg(picture, quality=quality), channels=3)
@@ -257,7 +256,7 @@ def _write_50(job: Job[Annotated]) -> None:
 
 @variant(tier="same purpose", convert=_write_75)
 def encoded_quality_75(job: Job[Annotated]) -> Iterable[Batch]:
-    """Encoded again as JPEG of quality 75, which most photographs on the web have, instead of 92."""
+    """Encoded again as JPEG of quality 75, as most photographs on the web are, instead of 92."""
     return encoded_bytes(job)
 
 
@@ -271,7 +270,7 @@ def _write_tensors(job: Job[Annotated]) -> None:
     _write(job, _as_tensor)
 
 
-@variant(convert=_write_tensors)
+@variant(convert=_write_tensors, quick=True)
 def serialize_tensor(job: Job[Annotated]) -> Iterable[Batch]:
     """Decoded pixels (uint8) by ``tf.io.serialize_tensor``, read by ``tf.io.parse_tensor``."""
     return _read(job, _parsed_tensor)

@@ -13,11 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loaders import _registry
-from loaders._contract import OrderQuality
-from loaders._judge import Difference, fitted
-from loaders._law import law
-from loaders._report.claims import CLAIMS, LEAK, PICTURE_BYTES, QUEUED, Ruling, counted, judged
-from loaders._report.evidence import (
+from loaders._claims import Ruling, claims, counted, judged
+from loaders._claims._evidence import (
     Part,
     Shown,
     above,
@@ -33,10 +30,16 @@ from loaders._report.evidence import (
     unchanged,
     within,
 )
-from loaders._rows import CaseLaws, Comparison, Row
+from loaders._claims._figures import PICTURE_BYTES
+from loaders._claims.resize import LEAK
+from loaders._contract import OrderQuality
+from loaders._judge import Difference, fitted
+from loaders._law import law
+from loaders._rows import CaseLaws, Comparison, Row, about
 from loaders._stats import Estimate, estimate
 from loaders._trial.record import Environment, MemoryTrace
 
+QUEUED = _registry.find_variant("batching", "keras_pydataset_4").capacity
 MIB, GIB = 2**20, 2**30
 ROUNDS = 6
 
@@ -66,6 +69,7 @@ def _row(
     name = f"{strategy} {' '.join(where.values())}"
     times, peaks = _sampled(time, name, spread, rounds), _sampled(peak, name, spread, rounds)
     needs = _sampled(peak if needed is None else needed, name, spread, rounds)
+    declared = _registry.variants(question).get(strategy)
     row = Row(question, strategy, "", "identical", None, where, False, "ok", rounds, rounds)
     figures = {
         "times": times,
@@ -74,6 +78,7 @@ def _row(
         "time": estimate(list(times.values()), "ratio"),
         "peak": estimate(list(peaks.values()), "linear"),
         "needed": estimate(list(needs.values()), "linear"),
+        "capacity": declared.capacity if declared else 0,
     }
     return msgspec.structs.replace(row, **{**figures, **more})
 
@@ -81,7 +86,7 @@ def _row(
 def _comparison(question: str, rows: Sequence[Row], **more: Any) -> Comparison:
     environment = Environment(memory=8 * GIB)
     found = Comparison(question, "", "r", "full", "d", "now", ROUNDS, "steady_time", 2, environment, list(rows))
-    return msgspec.structs.replace(found, **more)
+    return msgspec.structs.replace(found, about=about(_registry.find_question(question)), **more)
 
 
 def _ruling(claim: str, *comparisons: Comparison) -> Ruling:
@@ -476,7 +481,7 @@ def test_every_rule_comes_out_each_way(claim: str, verdict: str, comparisons: li
 
 
 def test_every_rule_is_shown_to_come_out_either_way() -> None:
-    for claim in CLAIMS:
+    for claim in claims():
         ways = {verdict for each, verdict, _ in PLANTED if each == claim.id}
         assert {HOLDS, FAILS, OPEN} <= ways, claim.id
 
@@ -488,8 +493,8 @@ def test_every_claim_of_the_catalogue_is_there_once() -> None:
         + [f"C{n}" for n in range(1, 6)]
         + [f"D{n}" for n in range(1, 5)]
     )
-    assert [claim.id for claim in CLAIMS] == expected
-    assert all(claim.question in _registry.questions() and claim.rule and claim.text for claim in CLAIMS)
+    assert [claim.id for claim in claims()] == expected
+    assert all(claim.question in _registry.questions() and claim.rule and claim.text for claim in claims())
 
 
 def test_without_results_everything_is_undecided_and_says_what_is_missing() -> None:

@@ -14,7 +14,7 @@ from loaders._trial import Metrics, child, memory, run_trial, timing
 from loaders._trial.drain import drain
 
 DECODED = 48 * 224 * 224 * 3 * 4
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def _metrics(corpus: Corpus, strategy: str) -> Metrics:

@@ -1,8 +1,8 @@
-"""What claims rest on: the figures of one result set by name, and how surely a part of a claim is so, or is not. Pure.
+"""What claims rest on: the figures of one result set by name, and p-values for and against each part of a claim. Pure.
 
 Ratios are those of ``loaders._judge``: paired by round, with variances moderated over all strategies of the case. Each
-part of a claim has a p-value for each way that it can come out; a claim is as unsure as its least sure part, and all
-claims of a page are corrected by Holm among themselves.
+part of a claim has a p-value for each possible outcome. A claim is only as sure as its least sure part, and all claims
+of a page are corrected by Holm's method among themselves.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from loaders import _registry
 from loaders._judge import MOST_ROUNDS, RESOLUTION, Difference, Fitted, fitted, holm, margin_of
 from loaders._law import Law
 from loaders._rows import Comparison, Row
@@ -25,16 +24,16 @@ Verdict = Literal["holds", "does not hold", "holds in part", "undecided here"]
 Figure = Literal["times", "peaks", "needs"]
 
 ALPHA = 0.05
-"""Of any false verdict on a page."""
+"""Probability of any false verdict on a page."""
 
 
 class NotMeasuredError(Exception):
-    """A figure that a rule needs is not there; says which."""
+    """A figure that a rule needs is missing; the message names it."""
 
 
 @dataclass(frozen=True)
 class Shown:
-    """P-values of the ways that a part of a claim can come out: small where it is surely so."""
+    """P-values of the possible outcomes for a part of a claim: the smaller, the surer."""
 
     holds: float = 1.0
     fails: float = 1.0
@@ -45,7 +44,7 @@ class Shown:
         return min(self.holds, self.fails, self.partly)
 
     def at(self, level: float) -> Verdict:
-        """Return what is shown at a level of significance."""
+        """Return the verdict at a level of significance."""
         if self.partly <= level:
             return "holds in part"
         if self.holds <= level:
@@ -58,14 +57,14 @@ Test = Callable[[Difference], Shown]
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a claim, with the difference that it is tested by, if any, to say how many rounds would decide."""
+    """A part of a claim; the difference and its test, if any, tell how many rounds would decide it."""
 
     shown: Shown
     difference: Difference | None = None
     test: Test | None = None
 
     def rounds(self, level: float) -> int | None:
-        """Return how many rounds in all would decide at this estimate and spread; ``None`` where that is unknown."""
+        """Return the total number of rounds that would decide at this estimate and spread; ``None`` if unknown."""
         found, test = self.difference, self.test
         if self.shown.surest <= level:
             return 0
@@ -91,12 +90,12 @@ def part_of(difference: Difference, test: Test) -> Part:
 
 
 def exactly(holds: bool, *, partly: bool = False) -> Part:
-    """Return a part that a count decides, which is the same in every trial."""
+    """Return a part that is decided by a count, which is the same in every trial."""
     return Part(Shown(partly=0.0) if partly else Shown(holds=0.0) if holds else Shown(fails=0.0))
 
 
 def below(bound: float = 1.0) -> Test:
-    """Hold where the 95 % interval lies below a bound, fail where it lies above."""
+    """Hold if the 95 % interval lies below a bound, fail if it lies above."""
     return lambda each: Shown(_twice(each.p_below(bound)), _twice(each.p_above(bound)))
 
 
@@ -113,9 +112,9 @@ def opposite(test: Test) -> Test:
 
 
 def gain(margin: float) -> Test:
-    """Hold where the 95 % interval lies below 1; fail where no gain is left beyond the margin.
+    """Hold if the 95 % interval lies below 1; fail if any gain is smaller than the margin.
 
-    In part where both are so: there is a gain, and it is smaller than the margin.
+    Hold in part if both are so: there is a gain, and it is smaller than the margin.
     """
 
     def test(each: Difference) -> Shown:
@@ -126,21 +125,21 @@ def gain(margin: float) -> Test:
 
 
 def unchanged(margin: float) -> Test:
-    """Hold where the 90 % interval lies within the margin; fail where the 95 % interval excludes 1."""
+    """Hold if the 90 % interval lies within the margin; fail if the 95 % interval excludes 1."""
     return lambda each: Shown(
         max(each.p_below(margin), each.p_above(1 / margin)), _twice(min(each.p_below(), each.p_above()))
     )
 
 
 def light(margin: float, limit: float) -> Test:
-    """Hold where nothing beyond the margin is added, in part up to a limit, fail beyond it."""
+    """Hold if no more than the margin is added, hold in part up to a limit, fail beyond it."""
     return lambda each: Shown(
         each.p_below(margin), _twice(each.p_above(limit)), max(_twice(each.p_above(margin)), each.p_below(limit))
     )
 
 
 def within(low: float, high: float) -> Test:
-    """Hold where a ratio lies within two bounds, fail where it lies beyond one of them."""
+    """Hold if a ratio lies between two bounds, fail if it lies outside them."""
     return lambda each: Shown(
         max(each.p_above(low), each.p_below(high)), _twice(min(each.p_below(low), each.p_above(high)))
     )
@@ -151,12 +150,12 @@ def _twice(p: float) -> float:
 
 
 def both(*shown: Shown) -> Shown:
-    """Join what must be so together: it fails where one of them does."""
+    """Combine conditions that must all hold: the result fails if any of them fails."""
     return Shown(max(each.holds for each in shown), min(each.fails for each in shown))
 
 
 def less_than(estimate: Estimate | None, bound: float) -> Difference:
-    """Return an estimate less a bound, to be tested against 1 as a logarithm is: its interval is Student's t."""
+    """Return an estimate minus a bound, to be tested against 1 as a logarithm is: its interval is Student's t."""
     found = known(estimate)
     value = found.value - bound
     if found.low is None or found.high is None or found.count < 2:
@@ -201,7 +200,7 @@ class Figures:
         Raises
         ------
         NotMeasuredError
-            Where it was not run, or by an older instrument, whose figures mean something else.
+            If it was not run, or was run with an older instrument, whose figures mean something else.
         """
         if question not in self._comparisons:
             raise NotMeasuredError(f"{question} was not run")
@@ -210,8 +209,8 @@ class Figures:
         return self._comparisons[question]
 
     def row(self, question: str, strategy: str, **case: str) -> Row:
-        """Return one row; axes that are not given stand at their default."""
-        wanted = _case(question, case)
+        """Return one row; axes that are not given have their default value."""
+        wanted = self._case(question, case)
         for row in self.comparison(question).rows:
             if (row.strategy, row.case) == (strategy, wanted):
                 if not row.samples:
@@ -221,24 +220,27 @@ class Figures:
 
     def ratio(self, question: str, one: str, other: str, figure: Figure, **case: str) -> Difference:
         """Return the ratio of two strategies' figures in one case, paired by round."""
-        wanted = _case(question, case)
+        wanted = self._case(question, case)
         return self._found(self._fit(question, figure, [wanted]).difference(_key(one, wanted), _key(other, wanted)))
 
     def growth_with(self, question: str, strategy: str, figure: Figure, axis: str, less: str, more: str) -> Difference:
-        """Return the ratio of a strategy's figure in one case to that in another, paired by round."""
-        few, many = _case(question, {axis: less}), _case(question, {axis: more})
+        """Return the ratio of a strategy's figure with ``more`` on the axis to that with ``less``, paired by round."""
+        few, many = self._case(question, {axis: less}), self._case(question, {axis: more})
         return self._found(
             self._fit(question, figure, [few, many]).difference(_key(strategy, many), _key(strategy, few))
         )
 
     def law(self, question: str, strategy: str) -> Law:
-        """Return how a strategy's memory follows the amount of data, the other axes at their default."""
-        found = _registry.find_question(question)
-        wanted = {axis: value for axis, value in found.default_case.items() if axis != found.size_axis}
+        """Return how a strategy's memory follows the amount of data, with the other axes at their defaults."""
+        asked = self.comparison(question).about
+        wanted = {axis: value for axis, value in asked.default_case.items() if axis != asked.size_axis}
         for each in self.comparison(question).laws:
             if each.case == wanted and strategy in each.laws:
                 return each.laws[strategy]
         raise NotMeasuredError(f"{strategy} was not run with several amounts of data")
+
+    def _case(self, question: str, case: Mapping[str, str]) -> dict[str, str]:
+        return {**self.comparison(question).about.default_case, **case}
 
     def _fit(self, question: str, figure: Figure, cases: Sequence[Mapping[str, str]]) -> Fitted:
         key = (question, figure, tuple(tuple(sorted(case.items())) for case in cases))
@@ -258,25 +260,21 @@ class Figures:
         return difference
 
 
-def _case(question: str, case: Mapping[str, str]) -> dict[str, str]:
-    return {**_registry.find_question(question).default_case, **case}
-
-
 def _key(strategy: str, case: Mapping[str, str]) -> str:
     return " ".join((strategy, *(case[axis] for axis in sorted(case))))
 
 
 def margin_of_two(one: Row, other: Row) -> float:
-    """Return the margin of two peaks: 5 %, or the resolution."""
+    """Return the margin for two peaks: 5 % or the resolution."""
     return margin_of(max(known(one.peak).value, known(other.peak).value))
 
 
 def of_trials(verdicts: str | None, samples: int, holds: Sequence[str], partly: Sequence[str] = ()) -> Shown:
-    """Return how surely memory goes on in one of some ways: holds, or in part, or else it fails.
+    """Return the p-values of a row's verdicts on memory: ``holds`` and ``partly`` list verdicts, all others fail.
 
-    ``verdicts`` are those of a row: ``flat``, or ``flat in 2; undecided in 1``. A trial's verdict is right with a
-    confidence of 99 %, and trials are independent; those that decide nothing do not count, and where the others
-    contradict each other nothing is shown.
+    ``verdicts`` is a row's text: ``flat``, or ``flat in 2; undecided in 1``. A trial's verdict is right with a
+    confidence of 99 %, and trials are independent. Undecided trials do not count; if the others contradict each other,
+    nothing is shown.
     """
     counts: Counter[Verdict] = Counter()
     for each in (verdicts or "undecided").split("; "):
@@ -294,7 +292,7 @@ def of_trials(verdicts: str | None, samples: int, holds: Sequence[str], partly: 
 
 
 def settle(claims: Sequence[Sequence[Part]]) -> list[tuple[Verdict, str]]:
-    """Return each claim's verdict, corrected by Holm for their number, and for the undecided what would decide."""
+    """Return each claim's verdict, corrected by Holm's method, and for undecided claims what would decide them."""
     surest = [min(_whole(parts), _mixed(parts)) for parts in claims]
     rejected = holm(surest, ALPHA)
     order = sorted(range(len(claims)), key=surest.__getitem__)
@@ -314,14 +312,14 @@ def _verdict(parts: Sequence[Part], level: float) -> Verdict:
 
 
 def _whole(parts: Sequence[Part]) -> float:
-    """Return how surely every part is decided."""
+    """Return the p-value for every part being decided."""
     return max((part.shown.surest for part in parts), default=1.0)
 
 
 def _mixed(parts: Sequence[Part]) -> float:
-    """Return how surely some part holds and another one fails, whatever the others do: then the claim holds in part.
+    """Return the p-value for one part holding and another failing, in which case the claim holds in part.
 
-    They are picked from all parts, so it is corrected for their number.
+    The two are picked from all parts, so it is corrected for the number of parts.
     """
     if len(parts) < 2:
         return 1.0
@@ -339,7 +337,7 @@ def _would_decide(parts: Sequence[Part], level: float) -> str:
 
 
 def all_of(*verdicts: Verdict) -> Verdict:
-    """Join the verdicts on a claim's parts."""
+    """Combine the verdicts on a claim's parts."""
     if "undecided here" in verdicts or not verdicts:
         return "undecided here"
     if len(set(verdicts)) == 1:

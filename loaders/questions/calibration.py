@@ -1,15 +1,15 @@
 """Calibration: what every instrument reads where the truth is known.
 
-*Asked.* How far can this suite's figures be trusted on this machine? Every strategy here does something that is known
-beforehand (it waits, works, holds or leaks so much), and what the instruments read is held against that.
+*Asked.* How far can this suite's figures be trusted on this machine? Every strategy here waits, works, holds or leaks
+a known amount, and the instruments' readings are compared with that amount.
 
-*Held fixed.* 400 numbers, delivered in order. Waits end by the clock, since a sleep alone ends late. Arrays are
-touched on every page. TensorFlow is not imported, and no corpus is read.
+*Held fixed.* 400 numbers, delivered in order. Waits end by the clock, because a sleep alone ends late. Every page of
+an array is touched. TensorFlow is not imported, and no corpus is read.
 
-*Not measured.* How much a loader varies by itself: work varies more than a wait does. That is in the interval of each
-comparison. Which loader to choose: ratios to the strategy that does nothing mean nothing.
+*Not measured.* How much a loader varies by itself: work varies more than a wait does, and the interval of each
+comparison accounts for that. Which loader to choose: ratios to the strategy that does nothing mean nothing.
 
-*Invisible when* a difference is far above what the instruments resolve, as most of those on this page are.
+*Invisible when* a difference is far above what the instruments resolve, as most differences on this page are.
 """
 
 from __future__ import annotations
@@ -31,35 +31,35 @@ if TYPE_CHECKING:
 SAMPLES = 400
 BATCHES = 10
 WAITS = 5
-"""In an epoch. After each of them draining a batch takes 0.1 ms instead of 0.015 ms, since the caches are cold."""
+"""Waits in an epoch. After each, draining a batch takes 0.1 ms instead of 0.015 ms because the caches are cold."""
 
 MIB = 2**20
 STEPS = 100
 STEP = 0.01
-"""Seconds. A trace needs some fifty readings, which may take 2 % of the time, and one takes up to 0.25 ms."""
+"""Seconds. A trace needs some fifty readings. One takes up to 0.25 ms, and all may take 2 % of the time."""
 
 PIECE = 2**16
-"""Bytes: below the 128 KiB from which on malloc asks the system for each piece alone."""
+"""Bytes. From 128 KiB upwards malloc would ask the system for each piece separately."""
 
 LEAK = 4 * PIECE
-"""Bytes a step. Over the 50 steps of a trace's tail that is six times what a verdict tolerates."""
+"""Bytes per step. Over the 50 steps of a trace's tail that is six times what a verdict tolerates."""
 
 AWAKE = 0.003
-"""Seconds before its end that a wait stops sleeping: a sleep ends 0.1 ms late, on a busy machine some milliseconds."""
+"""Seconds before the end of a wait when it stops sleeping: a sleep ends 0.1 ms late, some ms on a busy machine."""
 
 ALIVE = 0.7
-"""Seconds that the child process lives: children are looked for every 0.25 s."""
+"""Seconds for which the child process lives: the trial looks for children every 0.25 s."""
 
 OBJECT = 512
-"""Bytes of the largest object that Python takes from its own pools."""
+"""Size in bytes of the largest object that Python allocates from its own pools."""
 
 POOL = 2**14
-"""Bytes of a pool, of which 48 are its head. https://github.com/python/cpython/blob/3.11/Objects/obmalloc.c"""
+"""Size of a pool in bytes, with a header of 48. https://github.com/python/cpython/blob/3.11/Objects/obmalloc.c"""
 
 
 @dataclass(frozen=True)
 class Work:
-    """The numbers to deliver, (400,) int64, and a place for what a strategy keeps: it lasts as long as the job."""
+    """The numbers to deliver, (400,) int64, and a place for what a strategy keeps as long as the job lasts."""
 
     numbers: NDArray[np.int64]
     kept: list[Any] = field(default_factory=list)
@@ -82,7 +82,6 @@ def _check(job: Job[Work], variant: Variant, batches: Iterable[Batch]) -> Qualit
 QUESTION = Question(
     prepare=_prepare,
     check=_check,
-    quick=("nothing", "wait_100ms", "array_16_freed", "array_256_kept"),
     calibrates=True,
 )
 
@@ -93,7 +92,7 @@ def _parts(job: Job[Work], count: int = BATCHES) -> list[Batch]:
 
 
 def _wait(seconds: float) -> None:
-    """Sleep, and watch the clock for the last part."""
+    """Sleep for most of the time, then watch the clock until the end."""
     import time
 
     end = time.monotonic() + seconds
@@ -128,13 +127,14 @@ def _touched(mebibytes: int) -> NDArray[np.float64]:
         **dict.fromkeys(("epoch_time", "first_batch_time", "sample_time", "cpu_time"), 0),
         **dict.fromkeys(("peak_memory", "retained_memory", "allocator_held"), 0),
     },
+    quick=True,
 )
 def nothing(job: Job[Work]) -> Iterable[Batch]:
-    """Do nothing: ten batches that are there."""
+    """Do nothing: deliver ten batches that are ready."""
     return _parts(job)
 
 
-@variant(truth={"epoch_time": 0.1, "first_batch_time": 0.02, "sample_time": 0.1 / SAMPLES})
+@variant(truth={"epoch_time": 0.1, "first_batch_time": 0.02, "sample_time": 0.1 / SAMPLES}, quick=True)
 def wait_100ms(job: Job[Work]) -> Iterable[Batch]:
     """Wait for 0.1 s: 20 ms before each of five batches."""
     return _waiting(job, 0.1)
@@ -148,7 +148,7 @@ def wait_500ms(job: Job[Work]) -> Iterable[Batch]:
 
 @variant(truth={"epoch_time": 0.2, "first_batch_time": 0.2})
 def wait_first(job: Job[Work]) -> Iterable[Batch]:
-    """Wait for 0.2 s before the first of ten batches, and for nothing after it."""
+    """Wait for 0.2 s before the first of ten batches, and not at all after it."""
     _wait(0.2)
     return _parts(job)
 
@@ -171,14 +171,14 @@ def array_1_kept(job: Job[Work]) -> Iterable[Batch]:
     return _parts(job)
 
 
-@variant(truth={"peak_memory": 16 * MIB, "retained_memory": 0})
+@variant(truth={"peak_memory": 16 * MIB, "retained_memory": 0}, quick=True)
 def array_16_freed(job: Job[Work]) -> Iterable[Batch]:
     """Touch an array of 16 MiB and free it."""
     _touched(16)
     return _parts(job)
 
 
-@variant(truth={"peak_memory": 256 * MIB, "retained_memory": 256 * MIB})
+@variant(truth={"peak_memory": 256 * MIB, "retained_memory": 256 * MIB}, quick=True)
 def array_256_kept(job: Job[Work]) -> Iterable[Batch]:
     """Touch an array of 256 MiB and keep it."""
     job.inputs.kept.append(_touched(256))
@@ -200,7 +200,7 @@ def steady(job: Job[Work]) -> Iterable[Batch]:
 
 @variant(truth={"memory_growth": 0})
 def warm_up(job: Job[Work]) -> Iterable[Batch]:
-    """Keep 1 MiB more in each of the first 16 of 100 steps, and nothing more then."""
+    """Keep 1 MiB more in each of the first 16 of 100 steps, and nothing more after them."""
 
     def fill(index: int) -> None:
         if index < 16:
@@ -216,7 +216,7 @@ def leak_objects(job: Job[Work]) -> Iterable[Batch]:
 
     blank = OBJECT - sys.getsizeof(b"")
     each_step = LEAK // POOL * ((POOL - 48) // OBJECT)
-    kept: list[bytes | None] = [None] * (STEPS * each_step)  # at once: a list that grows would leak, too
+    kept: list[bytes | None] = [None] * (STEPS * each_step)  # allocated at once: a list that grows would leak, too
     job.inputs.kept.append(kept)
 
     def leak(index: int) -> None:
@@ -268,13 +268,13 @@ def child_process(job: Job[Work]) -> Iterable[Batch]:
     said, say = os.pipe()
     awaited, end = os.pipe()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside threads, none of which it needs
+        warnings.simplefilter("ignore", DeprecationWarning)  # about forking with threads; the child needs none
         child = os.fork()
     if child == 0:
         os.close(end)
         held = b"\1" * (256 * MIB)
         os.write(say, held[:1])
-        os.read(awaited, 1)  # returns when the parent closes its end, or has ended
+        os.read(awaited, 1)  # returns when the parent closes its end or exits
         os._exit(0)
     os.close(say)
     os.close(awaited)
@@ -288,7 +288,7 @@ def child_process(job: Job[Work]) -> Iterable[Batch]:
 
 @variant(truth={"bodies_in_flight": 2, "waiting": 2})
 def two_bodies(job: Job[Work]) -> Iterable[Batch]:
-    """Run two bodies at once, which both end before anything is taken."""
+    """Run two bodies at once, both of which end before anything is taken."""
     import threading
 
     both = threading.Barrier(2)

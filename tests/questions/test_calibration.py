@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loaders import _calibration, _registry, calibration
-from loaders.__main__ import _every
-from loaders._calibration import INSTRUMENTS, Calibration, Reading, Resolution
+from loaders import _registry, _resolution
+from loaders._cli.compare import every_question
 from loaders._corpus import Corpus
 from loaders._errors import WrongOutputError
 from loaders._report import export, findings, page, sets
+from loaders._resolution import INSTRUMENTS, Calibration, Reading, Resolution
 from loaders._rows import comparison
 from loaders._stats import estimate
 from loaders._trial import Record, Trial, run_trial
@@ -28,6 +28,7 @@ from loaders._trial.growth import Growth, Verdict
 from loaders._trial.record import Metrics
 from loaders._trial.timing import epoch_time
 from loaders._words import fatter, promise, quantity, times
+from loaders.questions import calibration
 from tests.report.runs import run_of, write_log
 from tests.test_rows import record, rows
 from tests.trial.test_growth import decided
@@ -76,7 +77,7 @@ def test_every_strategy_has_a_truth_that_an_instrument_reads() -> None:
         assert each.truth
         assert set(each.truth) <= INSTRUMENTS.keys()
     assert {metric for each in known.values() for metric in each.truth} == INSTRUMENTS.keys()
-    quick = _registry.find_question("calibration").quick
+    quick = _registry.quick("calibration")
     assert {metric for name in quick for metric in known[name].truth} >= {"epoch_time", "sample_time", "peak_memory"}
 
 
@@ -86,8 +87,9 @@ def test_no_strategy_pays_for_tensorflow() -> None:
 
 
 def test_it_is_run_before_the_others() -> None:
-    assert _every()[0] == "calibration"
-    assert sorted(_every()) == sorted(_registry.questions())
+    names = [each.name for each in every_question()]
+    assert names[0] == "calibration"
+    assert sorted(names) == sorted(_registry.questions())
 
 
 def test_output_that_is_not_the_numbers_is_wrong(corpus: Corpus, tmp_path: Path) -> None:
@@ -101,7 +103,7 @@ def test_output_that_is_not_the_numbers_is_wrong(corpus: Corpus, tmp_path: Path)
 
 
 def test_exact_instruments_are_good_and_resolve_everything() -> None:
-    found = _calibration.calibration(_read())
+    found = _resolution.calibration(_read())
     assert {each.verdict for each in found.readings} == {"good"}
     for each in found.calibrated:
         resolution = each.resolution()
@@ -111,7 +113,7 @@ def test_exact_instruments_are_good_and_resolve_everything() -> None:
 
 
 def test_a_clock_that_is_two_percent_fast_is_reported() -> None:
-    found = _calibration.calibration(_read(lambda metric, truth: truth * 1.02 if metric.endswith("_time") else truth))
+    found = _resolution.calibration(_read(lambda metric, truth: truth * 1.02 if metric.endswith("_time") else truth))
     for metric in ("epoch_time", "sample_time"):
         verdicts = _verdicts(found, metric)
         assert {name for name, verdict in verdicts.items() if verdict == "off"} == verdicts.keys() - {"nothing"}
@@ -122,7 +124,7 @@ def test_a_clock_that_is_two_percent_fast_is_reported() -> None:
 
 
 def test_a_memory_reading_that_is_off_by_2_mib_is_reported() -> None:
-    found = _calibration.calibration(_read(lambda metric, truth: truth + 2 * MIB * (metric == "peak_memory")))
+    found = _resolution.calibration(_read(lambda metric, truth: truth + 2 * MIB * (metric == "peak_memory")))
     verdicts = _verdicts(found, "peak_memory")
     assert verdicts["nothing"] == verdicts["array_1_kept"] == verdicts["array_16_freed"] == "off"
     assert verdicts["array_256_kept"] == "good", "that is 0.8 % of it"
@@ -135,36 +137,34 @@ def test_a_memory_reading_that_is_off_by_2_mib_is_reported() -> None:
 
 def test_trials_that_differ_too_much_decide_nothing() -> None:
     late = itertools.cycle([0.0, 0.0, 0.03, 0.001, 0.0])  # each of four strategies meets all of them in five rounds
-    found = _calibration.calibration(_read(lambda metric, truth: truth + (next(late) if metric == "epoch_time" else 0)))
+    found = _resolution.calibration(_read(lambda metric, truth: truth + (next(late) if metric == "epoch_time" else 0)))
     assert set(_verdicts(found, "epoch_time").values()) == {"undecided"}
     assert "the machine busy?" in findings.of_calibration(found)
 
 
 def test_one_round_shows_no_spread_and_marks_nothing() -> None:
-    found = _calibration.calibration(_read(rounds=1))
+    found = _resolution.calibration(_read(rounds=1))
     assert found.resolution("epoch_time") is None
     assert found.resolution("no_such_metric") is None
 
 
 @pytest.mark.parametrize(("verdict", "misjudged"), [("flat", "leak_malloc"), ("growing, in use", "steady")])
 def test_a_leak_that_was_missed_and_one_that_was_made_up_are_reported(verdict: Verdict, misjudged: str) -> None:
-    found = _calibration.calibration(_read(verdict=verdict))
+    found = _resolution.calibration(_read(verdict=verdict))
     verdicts = _verdicts(found, "memory_growth")
     assert verdicts[misjudged] == "off"
     assert f"growth of memory of {misjudged}, misjudged: {verdict} in 5 of 5" in findings.of_calibration(found)
 
 
 def test_a_verdict_that_is_left_open_is_no_reading() -> None:
-    found = _calibration.calibration(_read(verdict="undecided"))
+    found = _resolution.calibration(_read(verdict="undecided"))
     assert not _verdicts(found, "memory_growth")
 
 
 def test_what_failed_or_is_not_known_any_more_is_no_reading() -> None:
     failed = [msgspec.structs.replace(each, status="failed") for each in _read(lambda *_: 7e9)]
     gone = [msgspec.structs.replace(each, strategy="of_yesterday") for each in _read()]
-    assert (
-        _calibration.calibration([*failed, *gone, *_read()]).calibrated == _calibration.calibration(_read()).calibrated
-    )
+    assert _resolution.calibration([*failed, *gone, *_read()]).calibrated == _resolution.calibration(_read()).calibrated
 
 
 def test_the_newest_whole_run_counts() -> None:
@@ -174,10 +174,10 @@ def test_the_newest_whole_run_counts() -> None:
         for run, started in ((old, "2026-01-01"), (new, "2026-02-01"), (broken, "2026-03-01"))
         for each in run
     ]
-    found = _calibration.newest([*dated, *run_of("other"), *_read(run="")])
+    found = _resolution.newest([*dated, *run_of("other"), *_read(run="")])
     assert found is not None
     assert found.started == "2026-02-01"
-    assert _calibration.newest(run_of("other")) is None
+    assert _resolution.newest(run_of("other")) is None
 
 
 samples = st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=8)
@@ -239,8 +239,8 @@ def _compared(peak: float, seconds: float, calibrated: Calibration | None) -> tu
 
 
 def test_what_the_instruments_cannot_tell_apart_is_below_resolution() -> None:
-    good = _calibration.calibration(_read())
-    blunt = _calibration.calibration(
+    good = _resolution.calibration(_read())
+    blunt = _resolution.calibration(
         _read(lambda metric, truth: truth + {"epoch_time": 0.1, "peak_memory": 4 * MIB}.get(metric, 0))
     )
     assert _compared(24.9, 1.1, None) == ("1.10× slower", "below resolution")
@@ -252,7 +252,7 @@ def test_what_the_instruments_cannot_tell_apart_is_below_resolution() -> None:
 
 
 def test_memory_that_is_below_what_a_blunt_instrument_resolves_has_no_ratio() -> None:
-    blunt = _calibration.calibration(_read(lambda metric, truth: truth + 4 * MIB * (metric == "peak_memory")))
+    blunt = _resolution.calibration(_read(lambda metric, truth: truth + 4 * MIB * (metric == "peak_memory")))
     assert _compared(3.0, 1.0, blunt)[1] == "–"
     assert _compared(3.0, 1.0, None)[1] == "8.00× leaner"
 
@@ -268,12 +268,12 @@ def test_memory_that_is_below_what_a_blunt_instrument_resolves_has_no_ratio() ->
         (2, "count", "2"),
     ],
 )
-def test_quantities(value: float, unit: _calibration.Unit, words: str) -> None:
+def test_quantities(value: float, unit: _resolution.Unit, words: str) -> None:
     assert quantity(value, unit) == words
 
 
 def test_a_promise_names_what_it_is_measured_by() -> None:
-    found = {(each.metric, each.strategy): promise(each) for each in _calibration.calibration(_read()).readings}
+    found = {(each.metric, each.strategy): promise(each) for each in _resolution.calibration(_read()).readings}
     assert found["epoch_time", "nothing"] == "within 1.00 ms"
     assert found["epoch_time", "wait_500ms"] == "within 1 %"
     assert found["bodies_in_flight", "two_bodies"] == "exact"

@@ -1,29 +1,29 @@
 """Python in the pipeline: how ``map`` runs a Python body, and what piles up behind it.
 
-*Asked.* A body of Python stands in ``Dataset.map``. How many of them really run at once, what does asking for more cost
-in memory, and which wrapper, order, prefetch and thread pool is best?
+*Asked.* ``Dataset.map`` calls a Python body. How many bodies really run at once, what does asking for more cost in
+memory, and which wrapper, order, prefetch and thread pool is best?
 
-*Held fixed.* One body, ``work``: ``decode`` (200 JPEG files by OpenCV, reduced to 224x224); ``scalar`` (an array of
-40 MiB is filled and dropped after 10 ms, one number is returned); ``array`` (the same, and the array is returned);
-``gil`` (10 ms of Python that never lets go of the interpreter). For ``scalar`` and ``array`` the consumer is slow,
-0.1 s a step; ``array_fast`` is ``array`` with a consumer that only takes. No prefetch unless the name says so. What
-tf.data rewrites by itself (``map_parallelization``, ``inject_prefetch``) is off, except for strategies named
-``default``.
+*Held fixed.* One body, chosen by ``work``: ``decode`` (OpenCV decodes 200 JPEG files and reduces them to 224x224);
+``scalar`` (an array of 40 MiB is filled, dropped after 10 ms, and one number returned); ``array`` (the same, but the
+array is returned); ``gil`` (10 ms of Python that never lets go of the interpreter). For ``scalar`` and ``array`` the
+consumer is slow, 0.1 s a step; ``array_fast`` is ``array`` with a consumer that does nothing but take. There is no
+prefetch unless the strategy's name says so. tf.data's own rewriting (``map_parallelization``, ``inject_prefetch``) is
+off, except in strategies named ``default``.
 
 *Not measured.* Batching and shuffling; processes.
 
-*Invisible when* the body takes a small part of a training step, and returns little.
+*Invisible when* the body takes a small part of a training step and returns little data.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from loaders._contract import Quality, psnr
 from loaders._errors import WrongOutputError
-from loaders._registry import Batch, Case, Job, Question, Variant, variant
+from loaders._registry import Batch, Case, Facts, Job, Question, Variant, variant
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 IMAGES = 200
 ARRAYS = 24
-"""Of 40 MiB each; with a slow consumer an epoch of more than two seconds."""
+"""Arrays of 40 MiB each. With a slow consumer an epoch takes more than two seconds."""
 
 FLOATS = 10 * 2**20
-"""In one array: 40 MiB (the write-up that it is from calls it 10 MB)."""
+"""Values in one array: 40 MiB (the write-up that this is taken from calls it 10 MB)."""
 
 SLEEP = 0.01
 SPINS = 250_000
@@ -46,20 +46,20 @@ SPINS = 250_000
 SLOW_STEP = 0.1
 SIDE = 224
 REBUILT_EVERY = 2
-"""Images: so a hundred rebuilds in an epoch."""
+"""In images: a hundred rebuilds in an epoch."""
 
 CLOSE = 30.0
-"""dB: below it a picture is not the same picture, reduced by other means."""
+"""In dB. Below this, two pictures are not the same photograph reduced by different code."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """What the body is given: one number for each element, which for ``decode`` is the place of a file.
+    """The work of the body, which is given one number per element: for ``decode`` the index of a file.
 
     Attributes
     ----------
     name
-        The case's value.
+        The value of the case's ``work``.
     paths
         JPEG files.
     """
@@ -69,17 +69,17 @@ class Work:
 
     @property
     def count(self) -> int:
-        """How many elements there are."""
+        """The number of elements."""
         return len(self.paths) if self.name == "decode" else ARRAYS
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of an element that a body returns: the first axis counts samples."""
+        """The shape of the array that a body returns; the first axis counts samples."""
         return {"decode": (1, SIDE, SIDE, 3), "array": (1, FLOATS), "array_fast": (1, FLOATS)}.get(self.name, (1,))
 
     @property
     def dtype(self) -> str:
-        """Of an element that a body returns."""
+        """The dtype of the array that a body returns."""
         return "uint8" if self.name == "decode" else "float32"
 
 
@@ -125,7 +125,6 @@ QUESTION = Question(
     epochs=2,
     quick_epochs=2,
     step_time=lambda case: SLOW_STEP if case["work"] in ("scalar", "array") else 0.0,
-    quick=("py_function_1", "native_4"),
     sweeps="num_parallel_calls",
 )
 
@@ -146,7 +145,7 @@ def _spun(place: int) -> float:
 
 
 def _body(job: Job[Work]) -> Callable[[int], Any]:
-    """Return the body: from an element's number to an array of ``Work.shape``."""
+    """Return the body, a function from an element's number to an array of ``Work.shape``."""
     import time
 
     import numpy as np
@@ -171,7 +170,7 @@ def _body(job: Job[Work]) -> Callable[[int], Any]:
 
 
 def _options(*, default: bool = False, threads: int | None = None) -> tf.data.Options:
-    """Return options that switch tf.data's own rewriting off, unless ``default``."""
+    """Return options that switch off tf.data's own rewriting, unless ``default``."""
     import tensorflow as tf
 
     options = tf.data.Options()
@@ -184,14 +183,14 @@ def _options(*, default: bool = False, threads: int | None = None) -> tf.data.Op
 
 
 def _py_function(job: Job[Work]) -> Callable[[Any], Any]:
-    """Return what ``map`` is given: the body in a ``py_function``, which gets eager tensors."""
+    """Return a function for ``map``: the body in a ``py_function``, which gets eager tensors."""
     import tensorflow as tf
 
     return _wrapped(job, tf.py_function)
 
 
 def _numpy_function(job: Job[Work]) -> Callable[[Any], Any]:
-    """Return what ``map`` is given: the body in a ``numpy_function``, which gets arrays."""
+    """Return a function for ``map``: the body in a ``numpy_function``, which gets arrays."""
     import tensorflow as tf
 
     return _wrapped(job, tf.numpy_function)
@@ -210,7 +209,7 @@ def _wrapped(job: Job[Work], wrapper: Callable[..., tf.Tensor]) -> Callable[[Any
 
 
 def _native(job: Job[Work]) -> Callable[[Any], Any]:
-    """Return what ``map`` is given: the same by TensorFlow's own operations, which no interpreter holds up."""
+    """Return a function for ``map``: the same in TensorFlow's own operations, which never wait for the interpreter."""
     import tensorflow as tf
 
     paths = tf.constant(job.inputs.paths)
@@ -226,7 +225,7 @@ def _native(job: Job[Work]) -> Callable[[Any], Any]:
 def _map(
     job: Job[Work],
     function: Callable[[Any], Any],
-    calls: int | None,
+    calls: int | str | None,
     *,
     prefetch: int | None = None,
     deterministic: bool | None = None,
@@ -236,106 +235,33 @@ def _map(
     import tensorflow as tf
 
     numbers = tf.data.Dataset.range(job.inputs.count)
-    mapped = numbers.map(function, num_parallel_calls=calls, deterministic=deterministic)
+    asked = tf.data.AUTOTUNE if calls == "AUTOTUNE" else calls
+    mapped = numbers.map(function, num_parallel_calls=asked, deterministic=deterministic)
     if prefetch:
         mapped = mapped.prefetch(prefetch)
     return mapped.with_options(_options(default=default, threads=threads))
 
 
-@variant(baseline=True, series="py_function", at="1")
-def py_function_1(job: Job[Work]) -> Iterable[Batch]:
-    """``py_function``, ``num_parallel_calls=1``."""
-    return _map(job, _py_function(job), 1)
+CALLS: Mapping[int | str, Facts] = {1: {}, 2: {}, 4: {}, 8: {}, "AUTOTUNE": {}}
+"""What ``num_parallel_calls`` is swept over."""
 
 
-@variant(series="py_function", at="2")
-def py_function_2(job: Job[Work]) -> Iterable[Batch]:
-    """``py_function``, ``num_parallel_calls=2``."""
-    return _map(job, _py_function(job), 2)
+@variant(sweep={**CALLS, 1: {"baseline": True, "quick": True}}, series="py_function")
+def py_function(job: Job[Work], calls: int | str) -> Iterable[Batch]:
+    """``py_function``, ``num_parallel_calls={at}``."""
+    return _map(job, _py_function(job), calls)
 
 
-@variant(series="py_function", at="4")
-def py_function_4(job: Job[Work]) -> Iterable[Batch]:
-    """``py_function``, ``num_parallel_calls=4``."""
-    return _map(job, _py_function(job), 4)
+@variant(sweep=CALLS, only={"work": ("decode", "array")}, series="numpy_function")
+def numpy_function(job: Job[Work], calls: int | str) -> Iterable[Batch]:
+    """``numpy_function``, ``num_parallel_calls={at}``."""
+    return _map(job, _numpy_function(job), calls)
 
 
-@variant(series="py_function", at="8")
-def py_function_8(job: Job[Work]) -> Iterable[Batch]:
-    """``py_function``, ``num_parallel_calls=8``."""
-    return _map(job, _py_function(job), 8)
-
-
-@variant(series="py_function", at="AUTOTUNE")
-def py_function_autotune(job: Job[Work]) -> Iterable[Batch]:
-    """``py_function``, ``num_parallel_calls=AUTOTUNE``."""
-    import tensorflow as tf
-
-    return _map(job, _py_function(job), tf.data.AUTOTUNE)
-
-
-@variant(only={"work": ("decode", "array")}, series="numpy_function", at="1")
-def numpy_function_1(job: Job[Work]) -> Iterable[Batch]:
-    """``numpy_function``, ``num_parallel_calls=1``."""
-    return _map(job, _numpy_function(job), 1)
-
-
-@variant(only={"work": ("decode", "array")}, series="numpy_function", at="2")
-def numpy_function_2(job: Job[Work]) -> Iterable[Batch]:
-    """``numpy_function``, ``num_parallel_calls=2``."""
-    return _map(job, _numpy_function(job), 2)
-
-
-@variant(only={"work": ("decode", "array")}, series="numpy_function", at="4")
-def numpy_function_4(job: Job[Work]) -> Iterable[Batch]:
-    """``numpy_function``, ``num_parallel_calls=4``."""
-    return _map(job, _numpy_function(job), 4)
-
-
-@variant(only={"work": ("decode", "array")}, series="numpy_function", at="8")
-def numpy_function_8(job: Job[Work]) -> Iterable[Batch]:
-    """``numpy_function``, ``num_parallel_calls=8``."""
-    return _map(job, _numpy_function(job), 8)
-
-
-@variant(only={"work": ("decode", "array")}, series="numpy_function", at="AUTOTUNE")
-def numpy_function_autotune(job: Job[Work]) -> Iterable[Batch]:
-    """``numpy_function``, ``num_parallel_calls=AUTOTUNE``."""
-    import tensorflow as tf
-
-    return _map(job, _numpy_function(job), tf.data.AUTOTUNE)
-
-
-@variant(tier="same purpose", only=DECODE, series="native", at="1")
-def native_1(job: Job[Work]) -> Iterable[Batch]:
-    """TensorFlow's operations, ``num_parallel_calls=1``."""
-    return _map(job, _native(job), 1)
-
-
-@variant(tier="same purpose", only=DECODE, series="native", at="2")
-def native_2(job: Job[Work]) -> Iterable[Batch]:
-    """TensorFlow's operations, ``num_parallel_calls=2``."""
-    return _map(job, _native(job), 2)
-
-
-@variant(tier="same purpose", only=DECODE, series="native", at="4")
-def native_4(job: Job[Work]) -> Iterable[Batch]:
-    """TensorFlow's operations, ``num_parallel_calls=4``."""
-    return _map(job, _native(job), 4)
-
-
-@variant(tier="same purpose", only=DECODE, series="native", at="8")
-def native_8(job: Job[Work]) -> Iterable[Batch]:
-    """TensorFlow's operations, ``num_parallel_calls=8``."""
-    return _map(job, _native(job), 8)
-
-
-@variant(tier="same purpose", only=DECODE, series="native", at="AUTOTUNE")
-def native_autotune(job: Job[Work]) -> Iterable[Batch]:
-    """TensorFlow's operations, ``num_parallel_calls=AUTOTUNE``."""
-    import tensorflow as tf
-
-    return _map(job, _native(job), tf.data.AUTOTUNE)
+@variant(sweep={**CALLS, 4: {"quick": True}}, tier="same purpose", only=DECODE, series="native")
+def native(job: Job[Work], calls: int | str) -> Iterable[Batch]:
+    """TensorFlow's operations, ``num_parallel_calls={at}``."""
+    return _map(job, _native(job), calls)
 
 
 @variant(only=DECODE)
@@ -412,13 +338,13 @@ def py_function_8_private_threads(job: Job[Work]) -> Iterable[Batch]:
 
 @variant(only=DECODE)
 def closure_rebuilt(job: Job[Work]) -> Iterable[Batch]:
-    """A new closure and a new ``map`` for every two images, as a loop that rebuilds its pipeline each epoch."""
+    """A new closure and a new ``map`` for every two images, like a loop that rebuilds its pipeline each epoch."""
     return _rebuilding(job, lambda: None)
 
 
 @variant(only=DECODE)
 def closure_cleared(job: Job[Work]) -> Iterable[Batch]:
-    """The same, and Keras's ``clear_session`` and a garbage collection after each."""
+    """The same, with Keras's ``clear_session`` and a garbage collection after each ``map``."""
     import gc
 
     import keras

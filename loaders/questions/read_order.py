@@ -1,19 +1,19 @@
 """Read order: walk the records of a sharded, labelled data set.
 
-*Asked.* A data set lies in several TFRecord files, sorted by label. Which way of walking them is fastest and leanest,
-how well does it mix, and whose fault is it when memory keeps growing?
+*Asked.* A data set is stored in several TFRecord files, sorted by label. Which way of walking them is fastest and
+leanest, how well does it mix the records, and what is to blame when memory keeps growing?
 
-*Held fixed.* The same records in five shards, walked several times in one pass (``repeat``); a shuffle buffer of a
-quarter of the records, parsing, batches of 32, two batches prefetched, a warm page cache. A record is an encoded JPEG
-(about 50 KB), a decoded tensor (about 0.5 MB), or one integer, without a shuffle buffer, so that the order of reading
-shows; ``data`` is a sixteenth, a quarter or all of the records (x1, x4, x16). *Mixed* strategies draw from two
-sources, the last shard and the others, with weights 0.1 and 0.9. Allocator settings are set before a trial's process
-starts.
+*Held fixed.* The same records in five shards are walked several times in one pass (``repeat``), with a warm page cache.
+The pipeline has a shuffle buffer of a quarter of the records, parses, makes batches of 32 and prefetches two of them.
+A record is an encoded JPEG (about 50 KB), a decoded tensor (about 0.5 MB) or one integer; integers have no shuffle
+buffer, so that the order of reading shows. ``data`` is a sixteenth, a quarter or all of the records (x1, x4, x16).
+*Mixed* strategies draw from two sources, the last shard and the others, with weights 0.1 and 0.9. Allocator settings
+are set before a trial's process starts.
 
 *Not measured.* Decoding, which would hide the reading; a slow disk.
 
-*Invisible when* decoding or training takes longer than reading: the strategies then differ in memory and order only.
-Growth shows in long trials only, some hundred batches (``--epochs``), and with large records.
+*Invisible when* decoding or training takes longer than reading: the strategies then differ only in memory and order.
+Growth shows only in long trials of some hundred batches (``--epochs``), and with large records.
 """
 
 from __future__ import annotations
@@ -31,29 +31,29 @@ if TYPE_CHECKING:
     from loaders._corpus import Corpus, Shard
 
 PREFETCHED = 2
-"""Batches. A number, not AUTOTUNE, so that what a pipeline may hold is known."""
+"""Batches. A number and not AUTOTUNE, so that it is known how much a pipeline may hold."""
 
 PICTURES = {"record": ("jpeg", "tensor")}
 TENSORS = {"record": ("tensor",), "data": ("x16",)}
-"""Where an allocator's habits show; with smaller records a cure has little to cure."""
+"""The case in which an allocator's habits show; with smaller records there is little to cure."""
 
 
 @dataclass(frozen=True)
 class Records:
-    """Where the records are.
+    """The records and where they are stored.
 
     Attributes
     ----------
     shards
         The TFRecord files.
     places
-        For each record in order its file's number, the offset of its payload and its length, in bytes.
+        For each record, in order: the number of its file, and the offset and length of its payload in bytes.
     shuffle_buffer
-        In records.
+        The size of the shuffle buffer, in records.
     record
-        What a record holds: the case's value.
+        What a record holds: the value of the case's ``record``.
     images
-        For each record in order the place of its image among the corpus's.
+        For each record, in order: the index of its image in the corpus.
     """
 
     shards: list[Shard]
@@ -81,7 +81,7 @@ def _prepare(corpus: Corpus, case: Case, seed: int) -> Records:  # noqa: ARG001 
         for number, shard in enumerate(shards)
         for offset, length in zip(shard.offsets, shard.lengths, strict=True)
     ]
-    # The integers' order is drawn, and a shuffle buffer would hide how they were read.
+    # The order of the integers is charted, and a shuffle buffer would hide how they were read.
     buffer = 1 if case["record"] == "int64" else max(1, len(places) // 4)
     return Records(shards, places, buffer, case["record"], corpus.evenly(count))
 
@@ -95,7 +95,7 @@ def _payload(inputs: Records, index: int) -> bytes:
 
 
 def _samples(corpus: Corpus, inputs: Records) -> Iterator[tuple[Any, ...]]:
-    """Yield what every record should hold: of JPEG records the image files, of others what lies in their places."""
+    """Yield what every record should hold: of JPEG records the image file, of others what their place holds."""
     from pathlib import Path
 
     import tensorflow as tf
@@ -115,8 +115,7 @@ def _samples(corpus: Corpus, inputs: Records) -> Iterator[tuple[Any, ...]]:
 
 def _check(job: Job[Records], variant: Variant, batches: Iterable[Batch]) -> Quality:
     inputs = job.inputs
-    may_lose = variant.build is parallel_reads_ignore_errors
-    order = check_drawn_from(_samples(job.corpus, inputs), len(inputs.places), batches, may_lose=may_lose)
+    order = check_drawn_from(_samples(job.corpus, inputs), len(inputs.places), batches, may_lose=variant.may_lose)
     shards = [number for number, _, _ in inputs.places]
     of_images = job.corpus.image_labels
     labels = shards if inputs.is_integer else [of_images[place] for place in inputs.images]
@@ -128,9 +127,9 @@ def _check(job: Job[Records], variant: Variant, batches: Iterable[Batch]) -> Qua
 
 
 def _floor(job: Job[Records], variant: Variant) -> int | None:
-    """Return what a pipeline must hold at least: its shuffle buffer and the batch in hand.
+    """Return the bytes that a pipeline must hold at least: its shuffle buffer and the batch in hand.
 
-    Prefetched batches are not counted: a consumer that only drains takes each as soon as it is there.
+    Prefetched batches are not counted: a consumer that only drains takes each as soon as it is ready.
     """
     inputs = job.inputs
     if inputs.is_integer:
@@ -156,7 +155,6 @@ QUESTION = Question(
     ),
     size_axis="data",
     ranked_by="steady_time",
-    quick=("range_indexed", "parallel_reads"),
     epochs=8,
     quick_epochs=3,
     repeats=True,
@@ -164,7 +162,7 @@ QUESTION = Question(
 
 
 def _parser(job: Job[Records]) -> Any:
-    """Return the function that parses a serialised record into what a sample is."""
+    """Return the function that parses a serialised record into a sample."""
     import tensorflow as tf
 
     features: dict[str, Any] = (
@@ -180,7 +178,7 @@ def _parser(job: Job[Records]) -> Any:
 
 
 def _batches(records: tf.data.Dataset, job: Job[Records], *, parsed: bool = False, prefetch: bool = True) -> Any:
-    """Return what all but range indexing do after reading: repeat, shuffle, parse, batch, prefetch."""
+    """Do what all strategies but range indexing do after reading: repeat, shuffle, parse, batch, prefetch."""
     import tensorflow as tf
 
     shuffled = records.repeat(job.epochs).shuffle(job.inputs.shuffle_buffer, seed=job.seed)
@@ -197,7 +195,7 @@ def _parallel(files: Sequence[str]) -> Any:
 
 
 def _interleaved(files: Sequence[str], seed: int, **options: Any) -> Any:
-    """Return all files at once, one record from each in turn; TensorFlow wants no more calls than files."""
+    """Read all files at once, one record from each in turn; TensorFlow wants no more calls than files."""
     import glob
 
     import tensorflow as tf
@@ -208,7 +206,7 @@ def _interleaved(files: Sequence[str], seed: int, **options: Any) -> Any:
 
 
 def _sources(job: Job[Records]) -> tuple[list[str], list[str]]:
-    """Return the files of the two sources that are mixed: all shards but the last, and the last."""
+    """Return the files of the two sources to mix: all shards but the last, and the last."""
     files = job.inputs.files
     return files[:-1], files[-1:]
 
@@ -224,11 +222,11 @@ def _two_interleaved(job: Job[Records]) -> list[Any]:
 def _mixed(sources: Sequence[Any], job: Job[Records]) -> Any:
     import tensorflow as tf
 
-    # Until both sources are empty, so that an epoch is every record once.
+    # Draw until both sources are empty, so that an epoch holds every record once.
     return tf.data.Dataset.sample_from_datasets(sources, [0.9, 0.1], seed=job.seed, stop_on_empty_dataset=False)
 
 
-@variant(baseline=True)
+@variant(baseline=True, quick=True)
 def range_indexed(job: Job[Records]) -> Iterable[Batch]:
     """``Dataset.range(n)``, shuffled whole, then fetch record i from its place in its file."""
     import tensorflow as tf
@@ -257,7 +255,7 @@ def sequential(job: Job[Records]) -> Iterable[Batch]:
     return _batches(tf.data.TFRecordDataset(job.inputs.files), job)
 
 
-@variant
+@variant(quick=True)
 def parallel_reads(job: Job[Records]) -> Iterable[Batch]:
     """``TFRecordDataset(files, num_parallel_reads=4)`` with the default read buffer."""
     return _batches(_parallel(job.inputs.files), job)
@@ -272,9 +270,9 @@ def parallel_reads_100(job: Job[Records]) -> Iterable[Batch]:
     return _batches(records, job)
 
 
-@variant(only={"record": ("jpeg",)})
+@variant(only={"record": ("jpeg",)}, may_lose=True)
 def parallel_reads_ignore_errors(job: Job[Records]) -> Iterable[Batch]:
-    """Parallel reads with ``ignore_errors()``: leaves out what is damaged; the record says how many were lost."""
+    """Parallel reads with ``ignore_errors()``, which drops damaged records; the result says how many were lost."""
     return _batches(_parallel(job.inputs.files).ignore_errors(), job)
 
 
@@ -387,11 +385,11 @@ def interleave_trim(job: Job[Records]) -> Iterable[Batch]:
 
 @variant(matches="interleave", preload="tcmalloc_minimal", only=TENSORS)
 def interleave_tcmalloc(job: Job[Records]) -> Iterable[Batch]:
-    """Interleave with tcmalloc in the place of glibc's malloc."""
+    """Interleave with tcmalloc in place of glibc's malloc."""
     return interleave(job)
 
 
 @variant(matches="interleave", preload="jemalloc", only=TENSORS)
 def interleave_jemalloc(job: Job[Records]) -> Iterable[Batch]:
-    """Interleave with jemalloc in the place of glibc's malloc."""
+    """Interleave with jemalloc in place of glibc's malloc."""
     return interleave(job)

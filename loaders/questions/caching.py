@@ -1,16 +1,16 @@
 """Caching: where to put ``cache()``.
 
-*Asked.* Photographs are decoded and reduced by a heavy Python step, epoch after epoch. Which place for a cache saves
-time, what does it cost in memory and on the disk, and from which epoch on has it paid for itself?
+*Asked.* A heavy Python step decodes and reduces photographs, epoch after epoch. Where does a cache save time, what does
+it cost in memory and on disk, and after how many epochs has it paid for itself?
 
-*Held fixed.* JPEG files, ``data`` 18, 75 or 300 of them (x1, x4, x16), read, decoded and reduced to 224x224 (float32)
-by OpenCV in a ``numpy_function`` with ``AUTOTUNE``, batches of 32, prefetch, three epochs of one pipeline. The first
-epoch fills the cache; the later ones, which strategies are ranked by, read from it; both are in the total over
-several epochs.
+*Held fixed.* ``data`` is 18, 75 or 300 JPEG files (x1, x4, x16). Each is read, then decoded and reduced to 224x224
+(float32) by OpenCV in a ``numpy_function`` with ``AUTOTUNE``; batches hold 32 and are prefetched. One pipeline runs for
+three epochs: the first fills the cache, and the later ones, which strategies are ranked by, read from it. All of them
+count in the total over several epochs.
 
-*Not measured.* Augmentation, which must stand behind a cache; a cache that another process has filled.
+*Not measured.* Augmentation, which must come after a cache; a cache that another process has filled.
 
-*Invisible when* the step before the cache is cheap, or a training step takes longer than it.
+*Invisible when* the step before the cache is cheap, or a training step takes longer than it does.
 """
 
 from __future__ import annotations
@@ -66,12 +66,11 @@ QUESTION = Question(
     ranked_by="steady_time",
     epochs=EPOCHS,
     quick_epochs=EPOCHS,
-    quick=("no_cache", "cache_after_decode"),
 )
 
 
 def _heavy(encoded: bytes) -> NDArray[np.float32]:
-    """Decode, reduce and scale one image: the step that a cache should save, or must not hold."""
+    """Decode, reduce and scale one image: the step that a cache should spare, or whose output it must not hold."""
     import cv2
     import numpy as np
 
@@ -113,13 +112,13 @@ def _batches(dataset: Any, job: Job[Files]) -> Any:
     return dataset.batch(job.batch_size).prefetch(tf.data.AUTOTUNE)
 
 
-@variant(baseline=True)
+@variant(baseline=True, quick=True)
 def no_cache(job: Job[Files]) -> Iterable[Batch]:
     """Read, decode and reduce in every epoch."""
     return _batches(_mapped(_paths(job), _read, _decode), job)
 
 
-@variant
+@variant(quick=True)
 def cache_after_decode(job: Job[Files]) -> Iterable[Batch]:
     """``cache()`` in memory after the heavy step: a write-up's "wrong example"."""
     return _batches(_mapped(_paths(job), _read, _decode).cache(), job)
@@ -133,17 +132,17 @@ def cache_paths(job: Job[Files]) -> Iterable[Batch]:
 
 @variant
 def cache_encoded(job: Job[Files]) -> Iterable[Batch]:
-    """``cache()`` of the files' bytes, decoded in every epoch."""
+    """``cache()`` of the files' bytes, which are decoded in every epoch."""
     return _batches(_mapped(_mapped(_paths(job), _read).cache(), _decode), job)
 
 
 @variant
 def cache_to_file(job: Job[Files]) -> Iterable[Batch]:
-    """``cache(filename)`` after the heavy step: on the disk instead of in memory."""
+    """``cache(filename)`` after the heavy step: on disk instead of in memory."""
     return _batches(_mapped(_paths(job), _read, _decode).cache(str(job.directory / "cache")), job)
 
 
 @variant
 def snapshot_to_disk(job: Job[Files]) -> Iterable[Batch]:
-    """``snapshot`` after the heavy step, uncompressed: what the first epoch wrote is read in the later ones."""
+    """``snapshot`` after the heavy step, uncompressed: later epochs read what the first one wrote."""
     return _batches(_mapped(_paths(job), _read, _decode).snapshot(str(job.directory), compression=None), job)

@@ -1,18 +1,18 @@
 """Resize: scale one photograph.
 
-*Asked.* scikit-image, OpenCV, Pillow and TensorFlow all resize. How much does the choice cost in time and memory,
-how much of the gap is left when they compute the same thing, and what is the quality?
+*Asked.* scikit-image, OpenCV, Pillow and TensorFlow can all resize an image. How much does the choice cost in time and
+memory, how much of the gap remains when they compute the same thing, and how good is the result?
 
-*Held fixed.* 640x480 RGB photographs in memory, one at a time, each library on one thread of its own except
-TensorFlow. Time is per image after the first; peak memory includes the first call.
+*Held fixed.* 640x480 RGB photographs in memory, one at a time; each library runs on a single thread, except TensorFlow.
+Time is per image after the first; peak memory includes the first call.
 
 *Not measured.* Reading and decoding.
 
 *Invisible when* decoding (about 3 ms a photograph) or training takes longer than resizing, and memory is no concern.
 
 *Quality* is the PSNR against an anti-aliased linear resize in floating point. The tiers differ in output: *as typed*
-and *same purpose* return 8-bit images of different quality, *identical* strategies come in pairs that return the
-same floating-point image by different code.
+and *same purpose* strategies return 8-bit images of different quality; *identical* strategies come in pairs that return
+the same floating-point image from different code.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ SCALES = ("0.5", "2.0", "3.5", "224x224")
 """A detector's augmentation draws from 0.5 to 3.5; 224x224 is what many classifiers take."""
 
 WORST_PSNR = 20.0
-"""In dB. A plain linear resize of these photographs reaches 29 and more; swapped channels or axes stay below."""
+"""In dB. A plain linear resize of these photographs reaches at least 29; swapped channels or axes stay below this."""
 
 SAME_PIXEL = 0.5
-"""In grey levels: what still counts as the same output, where rounding to 8 bits would agree."""
+"""In grey levels: the largest difference that still counts as the same output, as rounding to 8 bits would agree."""
 
 
 @dataclass(frozen=True)
 class Photographs:
-    """What to resize, and to what.
+    """The images to resize, and the size of the result.
 
     Attributes
     ----------
     images
         (n, 480, 640, 3) uint8, RGB.
     width, height
-        Of the result.
+        Size of the result in pixels.
     """
 
     images: NDArray[np.uint8]
@@ -121,7 +121,6 @@ QUESTION = Question(
     check=_check,
     axes={"scale": SCALES},
     ranked_by="sample_time",
-    quick=("skimage_resize_astype", "opencv_linear", "skimage_antialiased_float", "opencv_antialiased_float"),
 )
 
 
@@ -131,7 +130,7 @@ def _each(job: Job[Photographs], resize: Callable[[NDArray[np.uint8]], Any]) -> 
         yield resize(image)[None]
 
 
-@variant(baseline=True, tier="as typed")
+@variant(baseline=True, tier="as typed", quick=True)
 def skimage_resize_astype(job: Job[Photographs]) -> Iterable[Batch]:
     """scikit-image ``resize(..., preserve_range=True).astype(uint8)``."""
     import numpy as np
@@ -161,7 +160,7 @@ def skimage_rescale_ubyte(job: Job[Photographs]) -> Iterable[Batch]:
     return _each(job, lambda image: img_as_ubyte(rescale(image, scale, channel_axis=-1)))
 
 
-@variant(tier="as typed")
+@variant(tier="as typed", quick=True)
 def opencv_linear(job: Job[Photographs]) -> Iterable[Batch]:
     """OpenCV ``resize(image, None, fx=f, fy=f)``: linear, and not anti-aliased."""
     import cv2
@@ -244,7 +243,7 @@ def opencv_linear_float(job: Job[Photographs]) -> Iterable[Batch]:
     return _each(job, lambda image: _linear(image.astype(np.float32), width, height))
 
 
-@variant
+@variant(quick=True)
 def skimage_antialiased_float(job: Job[Photographs]) -> Iterable[Batch]:
     """scikit-image ``resize(anti_aliasing=True)`` in float32."""
     import numpy as np
@@ -257,7 +256,7 @@ def skimage_antialiased_float(job: Job[Photographs]) -> Iterable[Batch]:
     )
 
 
-@variant(matches="skimage_antialiased_float")
+@variant(matches="skimage_antialiased_float", quick=True)
 def opencv_antialiased_float(job: Job[Photographs]) -> Iterable[Batch]:
     """The same by OpenCV ``GaussianBlur`` and ``INTER_LINEAR`` in float32."""
     import numpy as np

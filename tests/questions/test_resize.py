@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from loaders import _registry, resize
+from loaders import _registry
 from loaders._corpus import Corpus
 from loaders._errors import WrongOutputError
 from loaders._registry import Job
+from loaders.questions import resize
 
 
 def _job(corpus: Corpus, scale: str) -> Job[Any]:

@@ -1,0 +1,58 @@
+"""The write-ups' claims, with the rules that decide them from the figures. Verdicts are always computed.
+
+A claim is one function under ``@claim``. It takes the figures of one result set and returns the claim's parts, each
+with the p-values of its possible outcomes (``loaders._claims._evidence``), and the sentence with the figures. The
+claims of a page are corrected by Holm's method among themselves; a claim that does not survive the correction is
+*undecided here*, and so is one whose figures were not measured.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+
+from loaders._claims._declare import Claim, claims
+from loaders._claims._evidence import Figures, NotMeasuredError, Part, Verdict, settle
+from loaders._rows import Comparison
+
+__all__ = ["Claim", "Ruling", "claims", "counted", "judged"]
+
+
+class Ruling(msgspec.Struct, frozen=True):
+    """A claim with its verdict; ``measured`` is the figure that decided it, or what is missing."""
+
+    claim: Claim
+    verdict: Verdict
+    measured: str
+
+
+def judged(comparisons: Sequence[Comparison]) -> list[Ruling]:
+    """Return every claim with its verdict."""
+    figures = Figures(comparisons)
+    found: list[tuple[Claim, list[Part], str]] = []
+    for claim in claims():
+        try:
+            found.append((claim, *claim.judge(figures)))
+        except NotMeasuredError as missing:
+            found.append((claim, [], str(missing)))
+    verdicts = iter(settle([parts for _, parts, _ in found if parts]))
+    rulings = []
+    for claim, parts, said in found:
+        verdict, needed = next(verdicts) if parts else ("undecided here", "")
+        rulings.append(Ruling(claim, verdict, "; ".join(filter(None, [said, needed]))))
+    return rulings
+
+
+def counted(comparisons: Sequence[Comparison]) -> str:
+    """Count the verdicts: ``Of 28 claims 2 do not hold, 5 hold in part, 13 hold, 8 are undecided here``."""
+    found = Counter(each.verdict for each in judged(comparisons))
+    words: dict[Verdict, tuple[str, str]] = {
+        "does not hold": ("does not hold", "do not hold"),
+        "holds in part": ("holds in part", "hold in part"),
+        "holds": ("holds", "hold"),
+        "undecided here": ("is undecided here", "are undecided here"),
+    }
+    said = [f"{found[verdict]} {words[verdict][found[verdict] != 1]}" for verdict in words if found[verdict]]
+    return f"Of {found.total()} claims {', '.join(said)}"

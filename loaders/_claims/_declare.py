@@ -1,0 +1,65 @@
+"""How a claim is declared: a function under ``@claim``, in the module named after its question.
+
+The page shows the docstring as the rule.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from loaders._claims._evidence import Figures, Part
+
+Found = tuple[list[Part], str]
+"""The parts of a claim, and the sentence with the figures that decide it."""
+
+Judge = Callable[[Figures], Found]
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """A claim from a write-up, and the rule that decides it here.
+
+    Attributes
+    ----------
+    rule
+        What ``judge`` does, in words.
+    """
+
+    id: str
+    question: str
+    text: str
+    rule: str
+    judge: Judge
+
+
+_claims: dict[str, Claim] = {}
+
+
+def claim(name: str, text: str) -> Callable[[Judge], Judge]:
+    """Declare a claim of the question that the module is named after; returns the function unchanged."""
+
+    def register(judge: Judge) -> Judge:
+        if name in _claims:
+            raise ValueError(f"two claims are named {name}")
+        words = " ".join((inspect.getdoc(judge) or "").split())
+        rule = words[:1].lower() + words[1:].rstrip(".")
+        _claims[name] = Claim(name, judge.__module__.rpartition(".")[2], text, rule, judge)
+        return judge
+
+    return register
+
+
+@functools.cache
+def claims() -> list[Claim]:
+    """Return all claims, in the order of their ids."""
+    for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
+        if not module.name.startswith("_"):
+            importlib.import_module(f"loaders._claims.{module.name}")
+
+    return sorted(_claims.values(), key=lambda each: (each.id[:1], int(each.id[1:])))

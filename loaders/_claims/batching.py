@@ -1,0 +1,101 @@
+"""Claims about ``batching``: loading in batches."""
+
+from __future__ import annotations
+
+from loaders._claims._declare import Found, claim
+from loaders._claims._evidence import (
+    Figures,
+    NotMeasuredError,
+    Part,
+    Shown,
+    above,
+    below,
+    less_than,
+    opposite,
+    part_of,
+    ratio_of,
+)
+from loaders._claims._figures import MIB, NOTICEABLE, PICTURE_BYTES, at_readers_amount
+from loaders._law import Law
+from loaders._words import amount, estimated, factor, multiple, small_amount
+
+SIXTEEN_GB = 16e9
+"""The memory of the machine that a write-up's author had."""
+
+
+@claim("D1", "Loading everything exhausts memory: 10 000 pictures do not fit 16 GB.")
+def everything_exhausts_memory(figures: Figures) -> Found:
+    """By its law it grows with the data; in part where 10 000 float32 pictures would fit after all."""
+    found, said = [], []
+    for name in ("load_all", "load_all_from_tensor_slices"):
+        law = figures.law("batching", name)
+        exhausts, also = at_readers_amount(law, SIXTEEN_GB)
+        found += [_follows(figures, name, law), exhausts] if law.kind == "linear" else [_follows(figures, name, law)]
+        said.append(f"{name} is {law.kind}: {also}")
+    return found, "; ".join(said)
+
+
+@claim("D2", "Keeping only the paths makes memory independent of the data's size.")
+def paths_are_independent_of_the_data(figures: Figures) -> Found:
+    """Its law is no line; four times the data need less than 1.1 times the memory."""
+    parts, said = [], []
+    for name in ("path_generator", "path_generator_from_generator"):
+        law = figures.law("batching", name)
+        follows = _follows(figures, name, law)
+        parts.append(_opposite(follows))
+        slope = f"{estimated(law.per_sample, small_amount)} a picture, " if law.per_sample else ""
+        grown = figures.growth_with("batching", name, "needs", "data", "x4", "x16")
+        said.append(
+            f"{name}: {slope}{law.kind} ({law.why}); four times the data, {multiple(ratio_of(grown))} the memory"
+        )
+    return parts, "; ".join(said)
+
+
+@claim("D3", "A queue's capacity bounds its memory.")
+def a_queue_is_bounded(figures: Figures) -> Found:
+    """With a slow consumer, four times the data, both beyond the capacity, need less than 1.1 times the memory."""
+    return _bounded(figures, "tf1_queue")
+
+
+@claim("D4", "max_queue_size bounds a generator's memory.")
+def keras_is_bounded_by_its_queue(figures: Figures) -> Found:
+    """With a slow consumer, four times the data, more than the capacity, need no more on top than the queue, the
+    workers and two batches may hold.
+    """
+    return _bounded(figures, "keras_pydataset_4")
+
+
+def _follows(figures: Figures, name: str, law: Law) -> Part:
+    """Test whether a loader of ``batching`` needs more memory for more data: by the law's slope, where it has one."""
+    if law.kind == "unknown":
+        return Part(Shown())
+    if law.kind == "linear":
+        return part_of(less_than(law.per_sample, 0), above())
+    return part_of(figures.growth_with("batching", name, "needs", "data", "x4", "x16"), above(NOTICEABLE))
+
+
+def _opposite(part: Part) -> Part:
+    shown = Shown(part.shown.fails, part.shown.holds, part.shown.partly)
+    return Part(shown, part.difference, opposite(part.test) if part.test else None)
+
+
+def _bounded(figures: Figures, name: str) -> Found:
+    """Test whether a loader's buffers stop growing at their capacity, with a consumer slow enough to fill them.
+
+    Between two amounts of data memory may grow by what is left of the capacity at the smaller one; and by a tenth.
+    """
+    few, many = (figures.row("batching", name, data=data) for data in ("x4", "x16"))
+    capacity = few.capacity
+    if few.peak_slow is None or many.peak_slow is None or few.needed is None or not few.delivered:
+        raise NotMeasuredError(f"{name} was not run with a slow consumer")
+    if not many.delivered or many.delivered <= capacity:
+        raise NotMeasuredError(f"{name} may hold {capacity} pictures, and the most data is {many.delivered or 0}")
+    room = max(0, capacity - few.delivered) * PICTURE_BYTES
+    most = NOTICEABLE + room / max(MIB, few.needed.value)
+    grown = figures.growth_with("batching", name, "needs", "data", "x4", "x16")
+    said = (
+        f"with a slow consumer {estimated(few.needed, amount)} for {few.delivered} pictures and "
+        f"{estimated(many.needed, amount)} for {many.delivered}: {multiple(ratio_of(grown))}; "
+        f"its {capacity} pictures allow {factor(most)}"
+    )
+    return [part_of(grown, below(most))], said

@@ -1,0 +1,59 @@
+"""The command line: ``python -m loaders COMMAND``. One module a command; options and output are declared once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import traceback
+from typing import Any
+
+import click
+
+from loaders._cli import advise, check, compare, evidence, listing, readme, report, selftest, trial
+from loaders._errors import InputError
+
+
+class Group(click.Group):
+    """Turns what the user can mend into one message and exit code 2, Ctrl-C into 130, and a fault of ours into 70.
+
+    Where the output pipe was closed (``| head``) it ends quietly, with the 141 that a shell shows for SIGPIPE.
+    """
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except InputError as error:
+            click.echo(f"error: {error}", err=True)
+            ctx.exit(2)
+        except KeyboardInterrupt:
+            click.echo("interrupted; every finished trial is kept, and the same command continues", err=True)
+            ctx.exit(130)
+        except BrokenPipeError:
+            # What is still in the buffer must not fail again when the interpreter ends.
+            # https://docs.python.org/3/library/signal.html#note-on-sigpipe
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(141)
+        except (click.ClickException, click.exceptions.Exit):
+            raise
+        except Exception:  # noqa: BLE001 - it must not look like exit code 1, "a strategy went wrong"
+            traceback.print_exc()
+            click.echo("this is a fault of the suite; please report it", err=True)
+            ctx.exit(70)
+
+
+@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+def main() -> None:
+    """Which way of loading data into TensorFlow is fastest, leanest, and safe from running out of memory?"""
+    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGINT, _interrupt)  # a shell's background job is started with it ignored
+
+
+def _interrupt(signal_number: int, frame: object) -> None:  # noqa: ARG001
+    """End as Ctrl-C does, so that the trial's processes are ended too."""
+    raise KeyboardInterrupt
+
+
+for _module in (listing, trial, compare, advise, report, check, selftest, evidence, readme):
+    main.add_command(_module.command)

@@ -1,0 +1,84 @@
+"""``check``: did a change make a strategy slower or fatter?"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from loaders._cli import options
+from loaders._cli.output import print_json, say, write
+
+ROOT = Path(__file__).parents[2]
+
+
+@click.command("check")
+@click.argument("base")
+@click.argument("head", required=False)
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="QUESTION[.STRATEGY]",
+    help="What to measure. [default: what the change can have touched]",
+)
+@click.option(
+    "--all", "every", is_flag=True, help="Every strategy, or every one of --only, whatever the change can reach."
+)
+@options.minutes("Measure what is undecided again for so long (LOADERS_CHECK_MINUTES).", envvar="LOADERS_CHECK_MINUTES")
+@options.size
+@click.option("--markdown", type=click.Path(dir_okay=False, path_type=Path), help="Write a summary for a pull request.")
+@options.as_json
+def command(
+    base: str,
+    head: str | None,
+    only: Sequence[str],
+    minutes: float,
+    size: str,
+    markdown: Path | None,
+    *,
+    every: bool,
+    as_json: bool,
+) -> None:
+    """Say whether HEAD (the working tree where none is given) is slower or fatter than the commit BASE.
+
+    Exit code 1 for a regression that is confirmed beyond the margin; what is undecided is said, and is none. An
+    interruption (130) shows what was measured.
+    """
+    from loaders import _terminal
+    from loaders._check import plan, run, show, sides
+
+    place = ROOT / ".asv" / "check"
+    a, b = sides.side(base, ROOT, place), sides.side(head, ROOT, place)
+    subjects = plan.subjects(a, b, only, size, say, every=every)
+    title = f"{b.name} against {a.name}"
+    outcomes: list[run.Outcome] = []
+    interrupted = False
+    if subjects:
+        say(f"{title}: {', '.join(each.name for each in subjects)}, for at most {minutes:g} minutes")
+        for each in subjects[:1]:  # builds the data, and compiles what is imported, outside of what is measured
+            each.a(0)
+            each.b(0)
+        with _terminal.checking(minutes * 60) as show_progress:
+
+            def told(so_far: list[run.Outcome]) -> None:
+                outcomes[:] = so_far
+                show_progress(so_far)
+
+            try:
+                outcomes = run.run(subjects, minutes * 60, told=told)
+            except KeyboardInterrupt:
+                interrupted = True
+    else:
+        say(f"{title}: the change reaches no strategy; --only QUESTION measures one nevertheless")
+    if markdown:
+        write(markdown, show.markdown(outcomes, title))
+    if as_json:
+        print_json(outcomes)
+    else:
+        _terminal.show_check(outcomes)
+    if interrupted:
+        say("interrupted; what was measured until then is judged, the rest is not")
+        sys.exit(130)
+    sys.exit(1 if any(each.is_regression for each in outcomes) else 0)

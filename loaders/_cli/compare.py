@@ -1,0 +1,90 @@
+"""``compare``: all strategies of some questions, in shuffled rounds of trials."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from loaders import _registry
+from loaders._cli import options
+from loaders._cli.output import print_json, say
+
+if TYPE_CHECKING:
+    from loaders._rows import Comparison
+
+
+@click.command("compare")
+@click.argument("questions", nargs=-1)
+@click.option(
+    "--rounds",
+    type=click.IntRange(min=1),
+    envvar="LOADERS_ROUNDS",
+    help="How often each strategy runs (LOADERS_ROUNDS). [default: by size]",
+)
+@click.option("--all-cases/--default-case", default=None, help="Every value of the question's axes. [default: by size]")
+@options.case("Only the cases with this value.")
+@click.option("--quick", is_flag=True, help="Only the strategies that carry each question's finding.")
+@options.trials
+@options.as_json
+def command(
+    questions: Sequence[str],
+    rounds: int | None,
+    given: Sequence[str],
+    how: options.Trials,
+    *,
+    all_cases: bool | None,
+    quick: bool,
+    as_json: bool,
+) -> None:
+    """Compare all strategies of QUESTIONS (all of them where none is named), in shuffled rounds of trials.
+
+    An interrupted comparison is continued by the same command.
+    """
+    asked = [_registry.find_question(name) for name in questions] or every_question()
+    corpus = how.open()
+
+    from loaders import _compare, _resolution, _rows, _terminal
+    from loaders._trial import log, machine
+
+    found: list[Comparison] = []
+    bad = False
+    # All before the first trial: an error in the last question's must not come after hours.
+    plans = [
+        _compare.plan(
+            each.name,
+            corpus,
+            rounds=rounds,
+            all_cases=all_cases,
+            memory_limit=how.memory_limit,
+            deadline=how.deadline,
+            outside=how.outside,
+            epochs=how.epochs,
+            quick=quick,
+            only=options.values(each, given),
+        )
+        for each in asked
+    ]
+    calibration = _resolution.newest(log.read(log.log_path(machine.machine_name())))
+    for question, planned in zip(asked, plans, strict=True):
+        with _terminal.progress(planned.question, planned.trials_a_round * planned.rounds) as bar:
+            records = _compare.run(planned, done=bar.done, begin=bar.begin, say=say)
+        if question.calibrates:
+            calibration = _resolution.calibration(records)
+        result = _rows.comparison(records, calibration)
+        bad = bad or any(record.status not in ("ok", "skipped") for record in records)
+        found.append(result)
+        if not as_json:
+            _terminal.show_comparison(result)
+            if calibration and question.calibrates:
+                _terminal.show_calibration(calibration)
+    if as_json:
+        print_json(found[0] if len(questions) == 1 else found)
+    sys.exit(1 if bad else 0)
+
+
+def every_question() -> list[_registry.Question]:
+    """Return all questions, the instruments' first: what they resolve is said of everything else."""
+    return sorted(_registry.questions().values(), key=lambda question: not question.calibrates)

@@ -1,0 +1,45 @@
+"""``evidence``: how often judge, check, recommendations and the law of memory are wrong."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from loaders._cli import options
+from loaders._cli.output import print_json
+
+
+@click.command("evidence")
+@click.argument("names", nargs=-1, type=click.Choice(("simulation", "checks", "replay", "law")))
+@click.option("--repetitions", type=click.IntRange(min=2), default=1000, show_default=True, help="Of each kind.")
+@click.option(
+    "--noise",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The trial log whose noise or answers are taken. [default: that of the published results]",
+)
+@options.as_json
+def command(names: Sequence[str], repetitions: int, noise: Path | None, *, as_json: bool) -> None:
+    """Count how often judge, check, recommendations and the law of memory are wrong.
+
+    `simulation` and `checks` plant the truth in the noise of real trials; `replay` reads raw trials a second time;
+    `law` holds predictions against trials with four times the data.
+
+    Each experiment is kept as it ends. Exit code 1 where a count misses what is wanted by more than chance explains.
+    """
+    from loaders import _evidence, _terminal
+    from loaders._report.readme import PUBLISHED
+    from loaders._trial import log, machine
+
+    source = noise or log.results_root() / PUBLISHED / log.NAME
+    found = []
+    for name in names or _evidence.EXPERIMENTS:
+        found.append(_evidence.experiment(name, source, repetitions))
+        log.append(log.log_path(machine.machine_name()).with_name(_evidence.NAME), found[-1])
+        if not as_json:
+            _terminal.show_evidence(found[-1])
+    if as_json:
+        print_json(found)
+    sys.exit(0 if all(count.is_reached for each in found for count in each.counts) else 1)

@@ -1,0 +1,40 @@
+"""``list``: the questions and their strategies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from loaders import _registry
+from loaders._cli import options
+from loaders._cli.output import print_json
+
+
+@click.command("list")
+@options.outside
+@options.as_json
+def command(outside: Sequence[str], *, as_json: bool) -> None:
+    """List the questions and their strategies."""
+    options.register(outside)
+    found = [(question, list(_registry.variants(name).values())) for name, question in _registry.questions().items()]
+    if as_json:
+        print_json({question.name: _document(question, strategies) for question, strategies in found})
+        return
+    for question, strategies in found:
+        axes = "".join(f"   {axis}: {', '.join(values)}" for axis, values in question.axes.items())
+        click.echo(f"{click.style(question.name, bold=True)}  {question.title}{axes}")
+        width = max(len(each.name) for each in strategies)
+        for each in strategies:
+            mark = "*" if each.baseline else " "
+            click.echo(f"  {mark} {each.name:<{width}}  {each.label}")
+    click.echo("\n* the baseline, which ratios are taken to")
+
+
+def _document(question: _registry.Question, strategies: Sequence[_registry.Variant]) -> dict[str, object]:
+    facts = ("name", "label", "tier", "matches", "baseline")
+    return {
+        "title": question.title,
+        "axes": {axis: list(values) for axis, values in question.axes.items()},
+        "strategies": [{fact: getattr(each, fact) for fact in facts} for each in strategies],
+    }

@@ -1,0 +1,164 @@
+"""Options shared by several commands, each declared once, and how their values are parsed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from loaders import _registry
+from loaders._cli.output import say
+from loaders._errors import InputError
+
+if TYPE_CHECKING:
+    from loaders._corpus import Corpus
+
+UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+SIZES = ("tiny", "small", "full", "large")
+
+
+def amount_of_memory(value: str) -> int:
+    """Return the number of bytes in ``2GiB``, ``512MiB`` or ``1.5G``; units are powers of 1024."""
+    text = str(value).strip().upper().removesuffix("B").removesuffix("I")
+    number, unit = (text[:-1], text[-1]) if text[-1:].isalpha() else (text, "")
+    try:
+        amount = int(float(number) * UNITS[unit])
+    except (ValueError, OverflowError, KeyError):
+        amount = 0
+    if amount <= 0:
+        raise click.BadParameter(f"{value!r} is not an amount of memory; write 2GiB or 512MiB")
+    return amount
+
+
+outside = click.option(
+    "--with",
+    "outside",
+    multiple=True,
+    metavar="FILE",
+    help="Register the strategies of a file of yours (LOADERS_WITH).",
+)
+as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on standard output.")
+size = click.option(
+    "--size", type=click.Choice(SIZES), default="small", envvar="LOADERS_SIZE", show_default=True, help="Of the data."
+)
+
+
+def minutes(words: str, **more: Any) -> Callable[[Any], Any]:
+    """Return the option ``--minutes``, with what it means to a command in words."""
+    kind = click.FloatRange(min=0, min_open=True)
+    return click.option("--minutes", type=kind, default=10.0, show_default=True, help=words, **more)
+
+
+def case(words: str) -> Callable[[Any], Any]:
+    """Return the option that selects values of a question's axes; ``words`` is its help text."""
+    return click.option("--case", "given", multiple=True, metavar="AXIS=VALUE", help=words)
+
+
+@dataclass(frozen=True)
+class Trials:
+    """How trials are run: the options shared by ``trial`` and ``compare``.
+
+    Attributes
+    ----------
+    data
+        A folder of the user's own images.
+    strict
+        Treat an unreadable image as an error.
+    size
+        Size of the corpus.
+    memory_limit
+        Bytes; a trial whose process tree holds more is ended.
+    deadline
+        Seconds; a trial that takes longer is ended.
+    epochs
+        Epochs of a trial; ``None`` if the question and the size decide.
+    outside
+        Absolute paths of files that declare strategies; they are registered already.
+    """
+
+    data: str | None
+    strict: bool
+    size: str
+    memory_limit: int | None
+    deadline: float
+    epochs: int | None
+    outside: tuple[str, ...]
+
+    def open(self) -> Corpus:
+        """Open the corpus."""
+        return open_corpus(self.size, self.data, strict=self.strict)
+
+
+_TRIALS = (
+    click.option(
+        "--data", metavar="DIR", envvar="LOADERS_DATA", help="Your own images, DIR/LABEL/x.jpg (LOADERS_DATA)."
+    ),
+    click.option("--strict", is_flag=True, help="An unreadable image is an error."),
+    size,
+    click.option(
+        "--memory-limit",
+        type=amount_of_memory,
+        metavar="2GiB",
+        help="End a trial whose process tree holds more, imports included. [default: 80 % of what is free]",
+    ),
+    click.option(
+        "--deadline",
+        type=click.FloatRange(min=0, min_open=True),
+        default=600.0,
+        show_default=True,
+        help="End a trial after so many seconds.",
+    ),
+    click.option(
+        "--epochs",
+        type=click.IntRange(min=1),
+        help="Epochs in all: the verdict on memory needs some hundred batches. [default: by question and size]",
+    ),
+    outside,
+)
+
+
+def trials(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of ``Trials``, register ``--with`` files, and pass the options to the command as ``how``."""
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        own = {each.name: given.pop(each.name) for each in fields(Trials)}
+        own["outside"] = tuple(register(own["outside"]))
+        command(how=Trials(**own), **given)
+
+    for option in _TRIALS:
+        run = option(run)
+    return run
+
+
+def register(outside: Sequence[str]) -> list[str]:
+    """Register the strategies of ``--with`` files and of those in ``LOADERS_WITH``, and return the files."""
+    files = _registry.outside_files(outside)
+    _registry.load_files(files)
+    return files
+
+
+def values(question: _registry.Question, given: Sequence[str]) -> dict[str, str]:
+    """Return the values given with ``--case``, by axis."""
+    chosen: dict[str, str] = {}
+    for item in given:
+        axis, separator, value = item.partition("=")
+        if axis not in question.axes or not separator:
+            axes = ", ".join(f"{name}={'|'.join(values)}" for name, values in question.axes.items())
+            raise InputError(f"--case {item}: write AXIS=VALUE; {question.name} has {axes or 'no axes'}")
+        if value not in question.axes[axis]:
+            raise InputError(f"--case {item}: {axis} is one of {', '.join(question.axes[axis])}")
+        if axis in chosen:
+            raise InputError(f"--case {item}: {axis}={chosen[axis]} is given too; give one, or --all-cases")
+        chosen[axis] = value
+    return chosen
+
+
+def open_corpus(size: str, data: str | None = None, *, strict: bool) -> Corpus:
+    """Open the corpus, with a progress bar on standard error while it is built."""
+    from loaders import _corpus, _terminal
+
+    return _corpus.open_corpus(size, data, strict=strict, say=say, progress=_terminal.track_pictures)

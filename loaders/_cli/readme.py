@@ -1,0 +1,20 @@
+"""``readme``: the generated parts of the README."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+
+@click.command("readme")
+@click.option("--check", is_flag=True, help="Write nothing; exit 1 when the README is stale.")
+def command(*, check: bool) -> None:
+    """Renew the README's findings, table and picture, from the published results."""
+    from loaders._report import readme as made
+
+    stale = made.renew(Path.cwd(), write=not check)
+    for name in stale:
+        click.echo(f"{'stale' if check else 'renewed'}: {name}")
+    sys.exit(1 if stale and check else 0)

@@ -1,0 +1,36 @@
+"""``report``: the comparison page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from loaders._cli import options
+from loaders._cli.output import say, write
+from loaders._errors import InputError
+
+
+@click.command("report")
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path(".asv/comparison.html"),
+    show_default=True,
+    help="The page; its figures as CSV are written beside it.",
+)
+@options.outside
+def command(out: Path, outside: Sequence[str]) -> None:
+    """Write the comparison page and its figures as CSV, from the trial logs; `asv publish` puts both into its site."""
+    from loaders._report import asv_files, export, page, sets
+    from loaders._trial import log
+
+    options.register(outside)
+    comparisons = sets.collect(log.results_root(), say)
+    if not comparisons:
+        raise InputError(f"no finished comparison under {log.results_root()}; run `python -m loaders compare` first")
+    figures = out.with_suffix(".csv")
+    write(figures, export.tidy(comparisons))
+    write(out, page.render(comparisons, asv_files.read(log.results_root()), data=figures.name))
+    click.echo(f"the comparison page: {out.absolute().as_uri()}")

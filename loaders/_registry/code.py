@@ -1,0 +1,93 @@
+"""What a strategy's code says: its source for the page, the modules that it imports, the helpers that it calls."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from collections.abc import Callable
+from typing import Any
+
+
+def imports_of(function: Callable[..., Any]) -> dict[str, set[str]]:
+    """Return what a strategy imports when it runs: module names, each with the attributes that it uses.
+
+    The trial imports these beforehand, so that no figure includes import time or memory; the attributes matter
+    because NumPy, scikit-image and TensorFlow load parts of themselves on first access. Helper functions of the same
+    module are followed. This is a first guess: what other code imports is found out by running it.
+    """
+    import dis
+
+    found: dict[str, set[str]] = {}
+    aliases: dict[str, str] = {}
+
+    def scan(code: types.CodeType) -> None:
+        module = stored = loaded = ""
+        constant: object = None
+        for instruction in dis.get_instructions(code):
+            name, value = instruction.opname, instruction.argval
+            if name == "IMPORT_NAME":
+                # The constant before it is the `from` list; `import a.b` stores a, `import a.b as c` takes b from it.
+                module, listed = value, constant if isinstance(constant, tuple) else ()
+                stored = "" if listed else value.partition(".")[0]
+                found.setdefault(module, set()).update(each for each in listed if each != "*")
+            elif name == "IMPORT_FROM":
+                stored = stored and module
+            elif name.startswith("STORE_") and stored:
+                aliases[value], stored = stored, ""
+            elif name in ("LOAD_ATTR", "LOAD_METHOD") and loaded in aliases:
+                found.setdefault(aliases[loaded], set()).add(value)
+            constant = value if name == "LOAD_CONST" else constant
+            # Python 3.13 loads two names with one instruction; the attribute belongs to the second.
+            pair = name.startswith("LOAD_FAST") and isinstance(value, tuple)
+            loaded = value[-1] if pair else value if name.startswith("LOAD_") else ""
+        for each in code.co_consts:
+            if isinstance(each, types.CodeType):
+                scan(each)
+
+    for each in (inspect.unwrap(function), *_helpers_of(function)):
+        if isinstance(each, types.FunctionType):
+            scan(each.__code__)
+    return found
+
+
+def _helpers_of(function: Callable[..., Any]) -> list[types.FunctionType]:
+    """Return the functions of the same module that a function calls, and those that they call in turn."""
+    unwrapped = inspect.unwrap(function)
+    if not isinstance(unwrapped, types.FunctionType):
+        return []
+    import dis
+
+    module_globals = unwrapped.__globals__
+    found: dict[str, types.FunctionType] = {}
+
+    def follow(code: types.CodeType) -> None:
+        for constant in code.co_consts:
+            if isinstance(constant, types.CodeType):
+                follow(constant)
+        # Not ``co_names``, which has attributes too: ``tf.py_function`` is no function of this module.
+        for name in {each.argval for each in dis.get_instructions(code) if each.opname == "LOAD_GLOBAL"}:
+            helper = module_globals.get(name)
+            if not isinstance(helper, types.FunctionType) or helper is unwrapped or name in found:
+                continue
+            if helper.__globals__ is module_globals:
+                found[name] = helper
+                follow(helper.__code__)
+
+    follow(unwrapped.__code__)
+    return list(found.values())
+
+
+@functools.cache
+def source_of(function: Callable[..., Any]) -> str:
+    """Return the code of a function and of its module's functions that it calls."""
+    functions: list[Callable[..., Any]] = [function, *_helpers_of(function)]
+    return "\n\n".join(map(_getsource, functions))
+
+
+@functools.cache
+def imported_by(function: Callable[..., Any]) -> list[str]:
+    return sorted(imports_of(function))
+
+
+_getsource = functools.cache(inspect.getsource)  # several strategies share a helper

@@ -1,0 +1,320 @@
+"""What is declared: questions and strategies as values, and what a strategy is given to work on."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypedDict, TypeVar
+
+from loaders._contract import TIERS
+from loaders._registry import code
+
+if TYPE_CHECKING:
+    from loaders._contract import Quality
+    from loaders._corpus import Corpus, Shard
+
+Batch: TypeAlias = Any
+"""What a strategy yields: an array or tensor whose first axis counts samples, or a tuple (features, labels)
+of these. A list of per-sample values counts as an array."""
+
+
+Case: TypeAlias = Mapping[str, str]
+"""One value for each axis of a question, such as ``{"scale": "0.5"}``."""
+
+
+Inputs = TypeVar("Inputs")
+
+
+Build = Callable[["Job[Any]"], Iterable[Batch]]
+
+
+Convert = Callable[["Job[Any]"], None]
+
+
+BuildT = TypeVar("BuildT", bound=Build)
+
+
+class Skip(Exception):  # noqa: N818 - it reads `raise Skip("jemalloc is not installed")`, and is no error
+    """Raised by a strategy that cannot run here; the record and the page give the reason."""
+
+
+class Meter:
+    """Counts running bodies and waiting elements in one process; wrap a body in ``with meter:``.
+
+    Attributes
+    ----------
+    most_running
+        Peak number of concurrent bodies.
+    most_waiting
+        Peak number of elements that bodies had finished and the consumer had not yet taken.
+    """
+
+    def __init__(self) -> None:
+        self.most_running = self.most_waiting = self.finished = 0
+        self._running = self._taken = 0
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._running += 1
+            self.most_running = max(self.most_running, self._running)
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._running -= 1
+            self.finished += 1
+            self.most_waiting = max(self.most_waiting, self.finished - self._taken)
+
+    def take(self, count: int) -> None:
+        """Note that the consumer has taken elements."""
+        with self._lock:
+            self._taken += count
+
+
+@dataclass(frozen=True)
+class Job(Generic[Inputs]):
+    """What a strategy is given to work on.
+
+    Attributes
+    ----------
+    corpus
+        The data on disk.
+    inputs
+        What the question's ``prepare`` made; it exists before the memory baseline is read.
+    case
+        The value of each of the question's axes.
+    seed
+        The same for every strategy of a round; the next round has another.
+    batch_size
+        Samples in a batch, where the strategy batches.
+    epochs
+        How many epochs a strategy delivers in one pass; 1 unless the question ``repeats``.
+    directory
+        The strategy's own directory: ``convert`` writes into it, and a cache goes there.
+    meter
+        Counts the Python bodies that run and the elements that wait: ``with job.meter:`` around the body.
+    """
+
+    corpus: Corpus
+    inputs: Inputs
+    case: Case
+    seed: int
+    batch_size: int = 32
+    epochs: int = 1
+    directory: Path = Path("data")
+    meter: Meter = field(default_factory=Meter)
+
+
+@dataclass(frozen=True)
+class Question:
+    """What all strategies of one module have in common. The module's docstring explains it.
+
+    Attributes
+    ----------
+    prepare
+        Makes ``Job.inputs`` from the corpus, the case and the seed, before the memory baseline is read.
+    check
+        Consumes all batches of a strategy and returns their quality, or raises ``WrongOutputError``.
+    axes
+        Named parameters with their values, of which the first is the default. Values are strings because asv, JSON
+        and the command line know them by name.
+    floor
+        Returns the minimum number of bytes that a strategy must hold, if its buffers are known.
+    shards
+        Returns the TFRecord files that all strategies read, so that a failure can be traced to one of them.
+    reads
+        Returns the files that a strategy reads, for ``disk_bytes`` and the state of the page cache; if there is an
+        axis ``page_cache``, they are brought into that state (``warm`` or ``cold``) first.
+    epochs
+        Epochs per trial for published numbers.
+    quick_epochs
+        Epochs per trial for all other numbers.
+    repeats
+        A strategy delivers ``Job.epochs`` epochs in one pass and fills its buffers once, as a pipeline with ``repeat``
+        does. Otherwise it is drained anew for each epoch.
+    slices
+        The cases that comparisons run, if some combinations of the axes' values answer nothing.
+    sweeps
+        What varies along a series of strategies: the title of a chart's axis.
+    size_axis
+        The axis whose values are amounts of the same data, for a question from which a loader can be chosen: memory
+        is compared along it, and each trial ends with an epoch for a slow consumer.
+    step_time
+        Returns the seconds that the consumer takes for each batch, as a training step would.
+    ranked_by
+        The metric (``loaders._trial.record.Metrics``) that the page uses as time.
+    keeps_output
+        The batches are the product: they are held while ``retained_memory`` is read. Otherwise a batch is dropped as
+        soon as the next is requested, as a training loop does.
+    calibrates
+        Its strategies have a ``truth``: it shows how far to trust the instruments, not which loader to choose.
+    """
+
+    prepare: Callable[[Corpus, Case, int], Any]
+    check: Callable[[Job[Any], Variant, Iterable[Batch]], Quality]
+    axes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    floor: Callable[[Job[Any], Variant], int | None] | None = None
+    shards: Callable[[Job[Any]], Sequence[Shard]] | None = None
+    reads: Callable[[Job[Any], Variant], Sequence[str]] | None = None
+    epochs: int = 1
+    quick_epochs: int = 1
+    repeats: bool = False
+    slices: Sequence[Case] = ()
+    sweeps: str = ""
+    size_axis: str = ""
+    step_time: Callable[[Case], float] = lambda _: 0.0
+    ranked_by: str = "epoch_time"
+    keeps_output: bool = False
+    calibrates: bool = False
+    name: str = ""
+    doc: str = ""
+
+    @property
+    def title(self) -> str:
+        """The first line of the module's docstring."""
+        return self.doc.partition("\n")[0].rstrip(".")
+
+    @property
+    def default_case(self) -> dict[str, str]:
+        """The first slice, or else the first value of every axis."""
+        if self.slices:
+            return dict(self.slices[0])
+        return {axis: values[0] for axis, values in self.axes.items()}
+
+    @property
+    def default_cases(self) -> list[dict[str, str]]:
+        """The default case with every amount of data, so that memory can be compared along it."""
+        first = self.default_case
+        return [
+            case for case in self.cases if all(case[axis] == first[axis] for axis in case if axis != self.size_axis)
+        ]
+
+    @property
+    def cases(self) -> list[dict[str, str]]:
+        """The cases that comparisons run, the default first: the slices, or else all combinations of axis values."""
+        if self.slices:
+            return [dict(each) for each in self.slices]
+        return [dict(zip(self.axes, values, strict=True)) for values in itertools.product(*self.axes.values())]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One strategy for one question.
+
+    Attributes
+    ----------
+    tier
+        How its output relates to the others': *identical*, *same purpose* (the quality is stated beside
+        the time) or *as typed* (what people write, whatever it returns).
+    matches
+        The strategy whose output this one reproduces by other means; the page shows the pair's ratio.
+    variables
+        Environment variables that are set before the process starts; they are part of the strategy.
+    preload
+        A library that replaces the C library's malloc, such as ``jemalloc``.
+    only
+        The values of some axes that comparisons restrict it to, because elsewhere it answers nothing.
+    series, at
+        Its line, and its position on it, in the chart of what the question ``sweeps``.
+    convert
+        Writes what the strategy reads into ``Job.directory``. It runs in its own process before the trial, and is
+        measured there.
+    truth
+        What an exact instrument would read, by metric (see ``loaders._trial.record.Metrics``), if that is known
+        beforehand; for ``memory_growth``, the slope in bytes a step.
+    historic
+        Kept because readers have that code; never recommended.
+    ceiling
+        A bare pool that shows what the machine can do and is no loader to choose; the best of these is the question's
+        ceiling.
+    capacity
+        The most samples that all its buffers hold, if its code declares that: beyond it memory is level.
+    optional
+        Modules that need not be installed: without them it is skipped, with a reason.
+    baseline
+        Ratios are relative to it.
+    quick
+        A quick comparison of its question runs it; if no strategy is quick, all run.
+    may_lose
+        It may leave samples out; the record says how many.
+    """
+
+    question: str
+    name: str
+    build: Build
+    baseline: bool = False
+    tier: str = TIERS[0]
+    matches: str | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
+    preload: str | None = None
+    only: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    convert: Convert | None = None
+    series: str = ""
+    at: str = ""
+    truth: Mapping[str, float] = field(default_factory=dict)
+    historic: bool = False
+    ceiling: bool = False
+    capacity: int = 0
+    optional: Sequence[str] = ()
+    quick: bool = False
+    may_lose: bool = False
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether a ``--with`` file declares it."""
+        return not self.build.__module__.startswith("loaders.")
+
+    def runs_in(self, case: Case) -> bool:
+        """Whether a comparison runs it in a case."""
+        return all(case[axis] in values for axis, values in self.only.items())
+
+    @property
+    def doc(self) -> str:
+        """The function's docstring."""
+        return inspect.getdoc(self.build) or ""
+
+    @property
+    def label(self) -> str:
+        """The first line of the docstring."""
+        return self.doc.partition("\n")[0]
+
+    @property
+    def settings(self) -> str:
+        """What must be set for the process, such as ``MALLOC_ARENA_MAX=1``; empty for most."""
+        variables = [f"{name}={value}" for name, value in self.variables.items()]
+        return " ".join([*variables, f"LD_PRELOAD=lib{self.preload}.so"] if self.preload else variables)
+
+    @property
+    def source(self) -> str:
+        """The code of the strategy, and of the functions in its module that it calls, for the page."""
+        return code.source_of(self.build)
+
+    @property
+    def imports(self) -> list[str]:
+        """The modules that its code imports."""
+        return code.imported_by(self.build)
+
+
+class Facts(TypedDict, total=False):
+    """What a strategy's declaration may say; see ``Variant``."""
+
+    baseline: bool
+    tier: str
+    matches: str
+    variables: Mapping[str, str]
+    preload: str
+    only: Mapping[str, Sequence[str]]
+    convert: Convert
+    series: str
+    at: str
+    truth: Mapping[str, float]
+    historic: bool
+    ceiling: bool
+    capacity: int
+    optional: Sequence[str]
+    quick: bool
+    may_lose: bool

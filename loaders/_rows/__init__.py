@@ -1,0 +1,31 @@
+"""From trial records to the rows of a comparison: one row for each strategy and case. Pure."""
+
+from loaders._rows.build import about, comparison, disturbed
+from loaders._rows.figures import total
+from loaders._rows.values import (
+    BUSY,
+    EPOCHS,
+    About,
+    CaseLaws,
+    Comparison,
+    Disturbed,
+    Row,
+    plain,
+    worked_first,
+)
+
+__all__ = [
+    "BUSY",
+    "EPOCHS",
+    "About",
+    "CaseLaws",
+    "Comparison",
+    "Disturbed",
+    "Row",
+    "about",
+    "comparison",
+    "disturbed",
+    "plain",
+    "total",
+    "worked_first",
+]

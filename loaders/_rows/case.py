@@ -1,0 +1,173 @@
+"""What strategies of one case are against each other: ratios, the best, what a conversion saves. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from loaders import _registry
+from loaders._judge import RESOLUTION, TIME_MARGIN, Best, Fitted, Judged, fitted, margin_of
+from loaders._resolution import Calibration, Resolution
+from loaders._rows.figures import by_round, parts_of, row_of, total
+from loaders._rows.values import Row
+from loaders._stats import SHORTEST, Estimate, estimate
+from loaders._trial.record import Record
+
+
+class Case:
+    """The records of one case, and what they say about each strategy compared with the others."""
+
+    def __init__(
+        self,
+        records: Sequence[Record],
+        known: Mapping[str, _registry.Variant],
+        baseline: str,
+        ranked_by: str,
+        calibration: Calibration | None,
+    ) -> None:
+        self.records, self.known, self.baseline, self.ranked_by = records, known, baseline, ranked_by
+        self.calibration = calibration
+        names = sorted({each.strategy for each in records})
+        self.times = {name: by_round(records, name, ranked_by) for name in names}
+        self.peaks = {name: by_round(records, name, "peak_memory") for name in names}
+        self.parts = {name: parts_of(records, name) for name in names}
+        self.time_fit = fitted(_long_enough(self.times))
+        self.peak_fit = fitted(self.peaks, floor=RESOLUTION)
+        totals = {name: {index: total(each) for index, each in of.items()} for name, of in self.parts.items()}
+        self.totals = _long_enough(totals)
+        self.total_fit = fitted(self.totals)
+        self.best = self._best(self.time_fit)
+        self.best_total = self._best(self.total_fit)
+
+    def _best(self, fit: Fitted) -> Best | None:
+        """Return the best of the strategies a reader may choose, or of all if there are no others."""
+        timed = set(fit.strategies)
+        loaders = {name for name in timed if not self._is(name, "ceiling") and not self._is(name, "historic")}
+        return fit.best(loaders or timed) if timed else None
+
+    def _is(self, name: str, what: str) -> bool:
+        return name in self.known and bool(getattr(self.known[name], what))
+
+    def row(self, name: str) -> Row:
+        """Return a strategy's row."""
+        variant = self.known.get(name)
+        own = [record for record in self.records if record.strategy == name]
+        row = row_of(own, variant, self.ranked_by, is_baseline=name == self.baseline)
+        matched = variant.matches if variant and variant.matches in self.times else None
+        p_values: dict[str, float] = {}
+        if name != self.baseline:
+            _note(p_values, "ratio", self.time_fit, name, self.baseline)
+            _note(p_values, "peak_ratio", self.peak_fit, name, self.baseline)
+        if matched:
+            _note(p_values, "pair", self.time_fit, name, matched)
+        return msgspec.structs.replace(
+            row,
+            times=self.times[name],
+            peaks=self.peaks[name],
+            needs=by_round(own, name, "needed_memory"),
+            parts=self.parts[name],
+            total=estimate(list(self.totals[name].values()), "ratio") if self.totals.get(name) else None,
+            ratio=None if name == self.baseline else self._time(name, self.baseline),
+            pair=self._time(name, matched) if matched else None,
+            best=self._time(name, self.best.fastest) if self.best and name != self.best.fastest else None,
+            in_best=bool(self.best and name in self.best.names),
+            total_best=self._total(name),
+            in_best_total=bool(self.best_total and name in self.best_total.names),
+            peak_ratio=None if name == self.baseline else self._memory(name, self.baseline),
+            p_values=p_values,
+            spread=_spread(time=self.time_fit, memory=self.peak_fit, name=name),
+            saved=_saved(self.known, self.times, name),
+        )
+
+    def _time(self, one: str, other: str) -> Judged | None:
+        """Judge two strategies' times; a difference that the instrument cannot resolve is undecided."""
+        found = self.time_fit.compare(one, other, margin=TIME_MARGIN)
+        if found is None or self.calibration is None:
+            return found
+        trials = min(len(self.times[one]), len(self.times[other]))
+        resolution = self.calibration.resolution(self.ranked_by, trials)
+        return _resolved(found, _mean(self.times[one]), _mean(self.times[other]), resolution)
+
+    def _total(self, name: str) -> Judged | None:
+        if self.best_total is None or name == self.best_total.fastest:
+            return None
+        return self.total_fit.compare(name, self.best_total.fastest, margin=TIME_MARGIN)
+
+    def _memory(self, one: str, other: str) -> Judged | None:
+        """Judge two strategies' peaks; ``None`` if their ratio would be noise."""
+        peaks = [*self.peaks[one].values(), *self.peaks.get(other, {}).values()]
+        if not peaks or not self.peaks.get(other):
+            return None
+        trials = min(len(self.peaks[one]), len(self.peaks[other])) or 1
+        has_tree = any(each.metrics.peak_memory_tree for each in self.records if each.strategy in (one, other))
+        metric = "peak_memory_tree" if has_tree else "peak_memory"
+        memory = self.calibration.resolution(metric, trials) if self.calibration else None
+        means = _mean(self.peaks[one]), _mean(self.peaks[other])
+        limit = max(RESOLUTION, memory.of(max(means)) if memory else 0.0)
+        found = self.peak_fit.compare(one, other, margin=margin_of(max(RESOLUTION, *means), limit))
+        if found is None:
+            return None
+        if abs(means[0] - means[1]) < limit:
+            return _unresolved(found)
+        smallest = max(RESOLUTION, memory.of(0) if memory else 0.0)
+        return None if min(peaks) < smallest else found  # the difference is real, but the ratio is noise
+
+
+def _spread(time: Fitted, memory: Fitted, name: str) -> dict[str, tuple[float, float, float]]:
+    fits = {"time": time, "memory": memory}
+    return {
+        figure: (fit._variances[name], fit._degrees[name], fit._most_degrees)
+        for figure, fit in fits.items()
+        if name in fit.strategies and fit._most_degrees
+    }
+
+
+def _note(p_values: dict[str, float], name: str, fit: Fitted, one: str, other: str) -> None:
+    """Note the two-sided p-value of two strategies' difference; a single round shows nothing."""
+    difference = fit.difference(one, other)
+    if difference is not None and difference.rounds > 1:
+        p_values[name] = min(1.0, 2 * min(difference.p_below(), difference.p_above()))
+
+
+def _resolved(judged: Judged, one: float, other: float, resolution: Resolution | None) -> Judged:
+    """Return a judgement, without a direction if the two figures differ by less than can be resolved."""
+    if resolution is None or abs(one - other) >= resolution.of(max(one, other)):
+        return judged
+    return _unresolved(judged)
+
+
+def _unresolved(judged: Judged) -> Judged:
+    """Return a judgement without a direction: its instrument could show such a difference where none exists."""
+    if judged.verdict not in ("less", "more"):
+        return judged
+    ratio = msgspec.structs.replace(judged.ratio, resolved=False)
+    return Judged("undecided", ratio)
+
+
+def _mean(values: Mapping[int, float]) -> float:
+    return sum(values.values()) / len(values) if values else 0.0
+
+
+def _long_enough(times: Mapping[str, Mapping[int, float]]) -> dict[str, dict[int, float]]:
+    """Return the times that are long enough for the clock to measure."""
+    return {
+        name: {index: value for index, value in of.items() if value >= SHORTEST}
+        for name, of in times.items()
+        if any(value >= SHORTEST for value in of.values())
+    }
+
+
+def _saved(known: Mapping[str, _registry.Variant], times: dict[str, dict[int, float]], name: str) -> Estimate | None:
+    """Return the seconds per epoch that a conversion saves over the strategy without one."""
+    if name not in known or known[name].convert is None:
+        return None
+    unconverted = next((each for each in times if each in known and known[each].convert is None), "")
+    return _less(times, unconverted, name)
+
+
+def _less(times: dict[str, dict[int, float]], more: str, less: str) -> Estimate | None:
+    """Return by how much one strategy's time exceeds another's, paired by round."""
+    one, other = times.get(more, {}), times.get(less, {})
+    rounds = sorted(one.keys() & other.keys())
+    return estimate([one[each] - other[each] for each in rounds], "linear") if rounds else None

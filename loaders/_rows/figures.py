@@ -1,0 +1,192 @@
+"""From one strategy's own records to its row: estimates, words, a thinned trace. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from loaders import _registry
+from loaders._rows.values import EPOCHS, Row
+from loaders._stats import SHORTEST, Estimate, estimate
+from loaders._trial.record import MemoryTrace, Record
+
+TRACE_POINTS = 100
+"""Maximum number of points in a drawn trace."""
+
+
+MOST_WORDS = 1000
+"""Maximum characters of a trial's message. Longer ones lose their middle: the beginning says what, the end where."""
+
+
+def parts_of(records: Iterable[Record], strategy: str) -> dict[int, tuple[float, float, float]]:
+    """Return, by round, the seconds of the conversion, the first epoch and a steady epoch."""
+    return {
+        record.round: (record.metrics.convert_time or 0.0, record.metrics.epoch_time, record.metrics.steady_time)
+        for record in records
+        if record.strategy == strategy and record.status == "ok"
+        if record.metrics.epoch_time is not None and record.metrics.steady_time is not None
+    }
+
+
+def total(parts: tuple[float, float, float], epochs: int = EPOCHS) -> float:
+    """Return the seconds that ``epochs`` epochs take, including the conversion."""
+    convert, first, steady = parts
+    return convert + first + (epochs - 1) * steady
+
+
+def row_of(records: Sequence[Record], variant: _registry.Variant | None, ranked_by: str, *, is_baseline: bool) -> Row:
+    """Return the row that follows from a strategy's own records."""
+    first = records[0]
+    good = [record for record in records if record.status == "ok"]
+    order = [record.metrics.order_quality for record in good if record.metrics.order_quality]
+    reached = good or records  # a strategy that was ended early still shows how far it got
+    shares = [each.environment.page_cache for each in good if each.environment.page_cache is not None]
+    judged = [each.metrics.memory_growth for each in good if each.metrics.memory_growth]
+    levels = [each for each in judged if each.verdict != "undecided" or each.level]
+    floors = [each.metrics.memory_floor for each in good if each.metrics.memory_floor]
+    peak = _estimate(reached, "peak_memory")
+    return Row(
+        question=first.question,
+        strategy=first.strategy,
+        label=variant.label if variant else "(declared elsewhere: name its file with --with)",
+        tier=variant.tier if variant else "identical",
+        matches=variant.matches if variant else None,
+        case=first.case,
+        is_baseline=is_baseline,
+        status=_status(records),
+        samples=len(good),
+        trials=len(records),
+        ranked_by=ranked_by,
+        historic=bool(variant and variant.historic),
+        ceiling=bool(variant and variant.ceiling),
+        converts=bool(variant and variant.convert) or any(each.metrics.convert_time is not None for each in good),
+        time=_estimate(good, ranked_by, positive=True),
+        start=_estimate(good, "start_time"),
+        steady=_estimate(good, "steady_time", positive=True),
+        throughput=_estimate(good, "throughput", positive=True),
+        cpu=_estimate(good, "cpu_time", positive=True),
+        peak=peak,
+        peak_slow=_estimate(good, "peak_memory_slow"),
+        needed=_estimate(good, "needed_memory"),
+        anonymous=_estimate(good, "anonymous_memory"),
+        file=_estimate(good, "file_memory"),
+        peak_tree=_estimate(reached, "peak_memory_tree"),
+        retained=_estimate(good, "retained_memory"),
+        held=_estimate(good, "allocator_held"),
+        growth=_growth(good),
+        growth_bound=_greatest([each.bound for each in levels]),
+        in_use_bound=_greatest([each.in_use_bound for each in levels]),
+        floor=floors[0] if floors else None,
+        over_floor=_scaled(peak, 1 / floors[0]) if peak and floors else None,
+        level=estimate([each.level for each in levels], "linear") if levels else None,
+        level_held=estimate([each.held or 0.0 for each in levels], "linear") if levels else None,
+        trace=_thinned(good[-1].metrics.memory_trace) if good else None,
+        convert_time=_estimate(good, "convert_time", positive=True),
+        convert_memory=_estimate(good, "convert_memory"),
+        disk=_estimate(good, "disk_bytes"),
+        steps=good[-1].metrics.steps if good else None,
+        walk=good[-1].metrics.walk if good else None,
+        settings=variant.settings if variant else "",
+        first_batch=_estimate(good, "first_batch_time", positive=True),
+        series=variant.series if variant else "",
+        at=variant.at if variant else "",
+        wait=_estimate(good, "wait_time"),
+        in_flight=_estimate(good, "bodies_in_flight"),
+        waiting=_estimate(good, "waiting"),
+        waiting_bytes=_estimate(good, "waiting_bytes"),
+        delivered=good[-1].metrics.samples if good else None,
+        page_cache=(min(shares), max(shares)) if shares else None,
+        psnr=min((each.metrics.psnr for each in good if each.metrics.psnr is not None), default=None),
+        max_difference=max(
+            (each.metrics.max_difference for each in good if each.metrics.max_difference is not None), default=None
+        ),
+        order=order[0] if order else None,
+        epoch=_estimate(good, "epoch_time", positive=True),
+        commit=commits(records),
+        source=variant.source if variant else "",
+        imports=variant.imports if variant else [],
+        is_outside=variant is None or variant.is_outside,
+        capacity=variant.capacity if variant else 0,
+    )
+
+
+def _status(records: Sequence[Record]) -> str:
+    """Put the trials' outcomes into words: ``ok``, or what went wrong, how often, and why."""
+    ends = Counter((each.status, each.message) for each in records if each.status != "ok" or each.message)
+    if not ends:
+        return "ok"
+    words = []
+    for (status, message), count in ends.items():
+        times = f" in {count} of {len(records)}" if count < len(records) else ""
+        words.append(": ".join(filter(None, [f"{status.replace('_', ' ')}{times}", _shortened(message)])))
+    return _shortened("; ".join(words))
+
+
+def _shortened(text: str) -> str:
+    half = MOST_WORDS // 2
+    return text if len(text) <= MOST_WORDS else f"{text[:half]} […] {text[-half:]}"
+
+
+def commits(records: Iterable[Record]) -> str:
+    return ", ".join(sorted({record.environment.commit[:8] for record in records} - {""}))
+
+
+def _growth(records: Sequence[Record]) -> str | None:
+    """Put the verdicts on memory into words, most frequent first."""
+    verdicts = Counter(record.metrics.memory_growth.verdict for record in records if record.metrics.memory_growth)
+    if not verdicts.keys() - {"undecided"}:
+        return None
+    (first, count), *others = verdicts.most_common()
+    return first if not others else "; ".join(f"{verdict} in {n}" for verdict, n in [(first, count), *others])
+
+
+def _greatest(bounds: Sequence[float | None]) -> float | None:
+    """Return the greatest bound; ``None`` if any trial has none."""
+    known = [each for each in bounds if each is not None]
+    return max(known) if known and len(known) == len(bounds) else None
+
+
+def _estimate(records: Sequence[Record], metric: str, *, positive: bool = False) -> Estimate | None:
+    values = [value(record, metric) for record in records]
+    present = [float(value) for value in values if value is not None]
+    if positive:  # a duration too short for its clock says nothing
+        present = [value for value in present if value >= SHORTEST]
+    return estimate(present, "ratio" if positive else "linear") if present else None
+
+
+def value(record: Record, metric: str) -> float | None:
+    """Return a metric; the peak is that of the process tree if there were worker processes."""
+    value: float | None = getattr(record.metrics, metric)
+    if metric == "peak_memory" and value is not None:
+        return max(value, record.metrics.peak_memory_tree or 0)
+    return value
+
+
+def by_round(records: Iterable[Record], strategy: str, metric: str) -> dict[int, float]:
+    return {
+        record.round: float(found)
+        for record in records
+        if record.strategy == strategy and record.status == "ok"
+        if (found := value(record, metric)) is not None
+    }
+
+
+def _scaled(each: Estimate, factor: float) -> Estimate:
+    low, high = (None if bound is None else bound * factor for bound in (each.low, each.high))
+    return Estimate(each.value * factor, low, high, each.count)
+
+
+def _thinned(trace: MemoryTrace | None) -> MemoryTrace | None:
+    """Keep every n-th point of a trace, enough to draw."""
+    if trace is None:
+        return None
+    every = max(1, -(-len(trace.step) // TRACE_POINTS))
+    return MemoryTrace(
+        trace.step[::every],
+        trace.seconds[::every],
+        trace.resident[::every],
+        trace.in_use and trace.in_use[::every],
+        trace.held and trace.held[::every],
+        trace.file and trace.file[::every],
+        trace.tree,
+    )

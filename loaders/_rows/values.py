@@ -1,0 +1,325 @@
+"""What a comparison found out, as values: rows, how memory follows the data, what disturbed it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+
+import msgspec
+
+from loaders._contract import OrderQuality
+from loaders._judge import Judged
+from loaders._law import Law
+from loaders._stats import Estimate
+from loaders._trial.record import SCHEMA, Environment, MemoryTrace
+
+EPOCHS = 20
+"""The number of epochs in a strategy's total unless stated otherwise: a short training run."""
+
+
+BUSY = 0.1
+"""A share of the machine's processor time. Whatever others take may be as much as strategies differ by, and 10 % is the
+smallest difference that matters to most readers. A quiet system's own services take 1 to 3 % of two processors."""
+
+
+AT_START = 10
+"""A start longer than this many steady epochs did the work of all epochs: pipelines start in one or two."""
+
+
+BUSY_TRIALS = 0.1
+"""A share of the trials. One in ten may meet a running service; shuffled rounds and intervals allow for that."""
+
+
+class About(msgspec.Struct, frozen=True):
+    """A question's description of itself, for the renderers, which do not read the registry.
+
+    Attributes
+    ----------
+    doc
+        The question's docstring.
+    axes
+        The values of each axis.
+    default_case
+        See ``loaders._registry.Question``.
+    strategies
+        The cases that each strategy is restricted to, by axis; empty for most.
+    has_quick
+        Whether a quick comparison leaves strategies out.
+    sweeps, calibrates
+        See ``loaders._registry.Question``.
+    """
+
+    doc: str = ""
+    axes: dict[str, list[str]] = {}
+    default_case: dict[str, str] = {}
+    size_axis: str = ""
+    strategies: dict[str, dict[str, list[str]]] = {}
+    has_quick: bool = False
+    sweeps: str = ""
+    calibrates: bool = False
+
+    def running_in(self, case: Mapping[str, str]) -> list[str]:
+        """Return the strategies that a comparison runs in a case; axes that are not given have their default value."""
+        whole = {**self.default_case, **case}
+        return [
+            name
+            for name, only in self.strategies.items()
+            if all(whole[axis] in values for axis, values in only.items())
+        ]
+
+
+class Row(msgspec.Struct, frozen=True):
+    """The results of a comparison for one strategy in one case.
+
+    Attributes
+    ----------
+    time
+        In seconds: the value of the metric ``ranked_by``.
+    ranked_by
+        The metric that ranks the case: the question's, or ``epoch_time`` if a trial of the case lacks that.
+    start, steady
+        In seconds: see ``start_time`` and ``steady_time`` in ``loaders._trial.record.Metrics``.
+    total
+        In seconds: the time of ``EPOCHS`` epochs, including the conversion, if a steady epoch is known.
+    parts
+        By round, in seconds: the conversion, the first epoch and a steady epoch, which make up a total.
+    ratio
+        ``time`` over the baseline's, judged; ``None`` for the baseline itself.
+    pair
+        ``time`` over that of the strategy that it ``matches``.
+    best
+        ``time`` over that of the case's fastest strategy, excluding ceilings and historic ones; ``None`` for itself.
+    in_best
+        Whether it cannot be shown to be slower than the fastest.
+    total_best, in_best_total
+        The same for ``total``.
+    p_values
+        Two-sided, for ``ratio``, ``pair`` and ``peak_ratio`` against 1, under these names. They correct statements
+        that are picked from several comparisons.
+    spread
+        For ``time`` and ``memory``: the moderated variance of a logarithm, its degrees of freedom, and the case's
+        maximum of these. The page uses them to judge ratios to another baseline.
+    peak, peak_slow, peak_tree, retained, held
+        In bytes above the memory baseline. ``peak`` is with a fast consumer, and covers the process tree if there were
+        worker processes; ``peak_slow`` includes an epoch with a slow consumer.
+    needed, anonymous, file
+        In bytes: see ``loaders._trial.record.Metrics``. ``needed`` is what the system cannot take back.
+    peak_ratio
+        ``peak`` over the baseline strategy's; ``None`` if only one of the two is below the resolution.
+    throughput
+        In samples per second.
+    cpu
+        In seconds of processor time.
+    floor
+        In bytes: the minimum that the strategy's buffers must hold, if known.
+    over_floor
+        ``peak`` over ``floor``.
+    level, level_held
+        In bytes: the memory held in the tail of the trace, and how much of it was freed but is kept by malloc.
+    trace
+        Memory over the steps of the last ``ok`` trial, thinned.
+    convert_time, convert_memory, disk
+        In seconds and bytes: see ``loaders._trial.record.Metrics``.
+    converts
+        Whether its data must be converted and written first.
+    saved
+        In seconds per epoch: what a converted format saves over the strategy without conversion, paired by round.
+    steps, walk
+        See ``loaders._trial.record.Metrics``.
+    settings
+        What its declaration sets for the process: environment variables, a library to load first.
+    historic, ceiling
+        See ``loaders._registry.Variant``.
+    first_batch
+        In seconds: from the call that builds the strategy to the first batch in hand.
+    wait
+        In seconds: how long a slow consumer waits for a batch, on average.
+    series, at
+        See ``loaders._registry.Variant``.
+    in_flight, waiting, waiting_bytes
+        See ``bodies_in_flight`` and ``waiting`` in ``loaders._trial.record.Metrics``.
+    delivered
+        The number of samples in an epoch.
+    page_cache
+        The share of the strategy's files that was in the page cache: the smallest and the largest of all trials.
+    times, peaks, needs
+        ``time``, ``peak`` and ``needed`` of each ``ok`` round, from which readers can compute other ratios.
+    samples
+        How many of the ``trials`` were ``ok``.
+    growth
+        The verdicts on memory over the steps; ``None`` if all are undecided, as in short trials.
+    growth_bound, in_use_bound
+        In bytes per 1000 steps: upper bounds on the growth of memory and of memory in use, if every trial that was long
+        enough has such a bound. "No leak" can be claimed only with the second.
+    status
+        The trials' status in words, with the reasons.
+    epoch
+        In seconds: the first epoch, whichever metric ranks the question.
+    commit
+        The commits of the row's own trials, eight digits each, joined by ", ".
+    source, imports
+        The strategy's code and the modules that it imports by name; empty if this checkout lacks it.
+    is_outside
+        Whether a ``--with`` file declares it.
+    capacity
+        See ``loaders._registry.Variant``.
+    """
+
+    question: str
+    strategy: str
+    label: str
+    tier: str
+    matches: str | None
+    case: dict[str, str]
+    is_baseline: bool
+    status: str
+    samples: int
+    trials: int
+    ranked_by: str = "epoch_time"
+    historic: bool = False
+    ceiling: bool = False
+    converts: bool = False
+    times: dict[int, float] = {}
+    peaks: dict[int, float] = {}
+    needs: dict[int, float] = {}
+    parts: dict[int, tuple[float, float, float]] = {}
+    time: Estimate | None = None
+    start: Estimate | None = None
+    steady: Estimate | None = None
+    total: Estimate | None = None
+    ratio: Judged | None = None
+    pair: Judged | None = None
+    best: Judged | None = None
+    in_best: bool = False
+    total_best: Judged | None = None
+    in_best_total: bool = False
+    p_values: dict[str, float] = {}
+    spread: dict[str, tuple[float, float, float]] = {}
+    throughput: Estimate | None = None
+    cpu: Estimate | None = None
+    peak: Estimate | None = None
+    peak_ratio: Judged | None = None
+    peak_slow: Estimate | None = None
+    needed: Estimate | None = None
+    anonymous: Estimate | None = None
+    file: Estimate | None = None
+    peak_tree: Estimate | None = None
+    retained: Estimate | None = None
+    held: Estimate | None = None
+    growth: str | None = None
+    growth_bound: float | None = None
+    in_use_bound: float | None = None
+    floor: float | None = None
+    over_floor: Estimate | None = None
+    level: Estimate | None = None
+    level_held: Estimate | None = None
+    trace: MemoryTrace | None = None
+    convert_time: Estimate | None = None
+    convert_memory: Estimate | None = None
+    disk: Estimate | None = None
+    saved: Estimate | None = None
+    steps: list[int] | None = None
+    walk: list[int] | None = None
+    page_cache: tuple[float, float] | None = None
+    series: str = ""
+    at: str = ""
+    settings: str = ""
+    first_batch: Estimate | None = None
+    wait: Estimate | None = None
+    in_flight: Estimate | None = None
+    waiting: Estimate | None = None
+    waiting_bytes: Estimate | None = None
+    delivered: int | None = None
+    psnr: float | None = None
+    max_difference: float | None = None
+    order: OrderQuality | None = None
+    epoch: Estimate | None = None
+    commit: str = ""
+    source: str = ""
+    imports: list[str] = []
+    is_outside: bool = False
+    capacity: int = 0
+
+
+def worked_first(row: Row) -> bool:
+    """Whether a strategy did its work before the first batch, so that steady epochs only hand out stored results."""
+    return bool(row.start and row.steady and row.start.value > AT_START * row.steady.value)
+
+
+def plain(rows: Sequence[Row]) -> list[Row]:
+    """Return strategies that do the same work in every epoch, with the baseline's output: no conversion, no caching.
+
+    Ceilings and historic strategies are left out.
+    """
+    tier = next((row.tier for row in rows if row.is_baseline), "identical")
+    return [
+        row
+        for row in rows
+        if row.time and row.tier == tier and not (row.converts or row.ceiling or row.historic or worked_first(row))
+    ]
+
+
+class CaseLaws(msgspec.Struct, frozen=True):
+    """How each strategy's memory follows the amount of data in one case; ``case`` omits the size axis."""
+
+    case: dict[str, str]
+    laws: dict[str, Law]
+
+
+class Disturbed(msgspec.Struct, frozen=True):
+    """What disturbed a comparison, and for how many trials that is unknown.
+
+    Attributes
+    ----------
+    trials
+        How many trials recorded what else was running.
+    unrecorded
+        How many did not: the machine may not have been quiet then.
+    busy
+        In how many of ``trials`` more than ``BUSY`` of the processor time went to other processes or other guests.
+    others, stolen
+        The largest shares of one trial's processor time, 0 to 1, taken by other processes and by other guests.
+    swapped, throttled
+        In how many of ``trials`` the machine swapped (more than 1 MiB), and in how many heat throttled its processors.
+    most_swapped
+        In bytes: the most swapped in one trial.
+    """
+
+    trials: int
+    busy: int
+    others: float
+    stolen: float
+    swapped: int
+    most_swapped: int
+    throttled: int
+    unrecorded: int = 0
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether the disturbances are large enough to count."""
+        return self.busy > BUSY_TRIALS * self.trials or bool(self.swapped or self.throttled)
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """One comparison run of one question: its rows, best first within a case, and their origin."""
+
+    question: str
+    title: str
+    run: str
+    size: str
+    data: str
+    started: str
+    rounds: int
+    ranked_by: str
+    epochs: int
+    environment: Environment
+    rows: list[Row]
+    laws: list[CaseLaws] = []
+    schema: int = SCHEMA
+    disturbed: Disturbed | None = None
+    about: About = About()
+
+    @property
+    def cases(self) -> list[tuple[dict[str, str], list[Row]]]:
+        """The rows of each case."""
+        return [(case, list(rows)) for case, rows in groupby(self.rows, lambda row: row.case)]
