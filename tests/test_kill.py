@@ -26,7 +26,7 @@ from loaders._errors import InputError
 from loaders._trial import log
 from tests.conftest import ROOT, Command, Strategy
 from tests.test_compare import Runner
-from tests.trial.test_contained import marked
+from tests.trial.conftest import marked
 from tests.trial.test_log import RECORD
 
 KILLS = int(os.environ.get("LOADERS_KILLS", "6"))

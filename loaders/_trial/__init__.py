@@ -7,12 +7,16 @@
 ``timing``     stamps to metrics; pure arithmetic
 ``growth``     a memory trace to a verdict: leak, plateau, or the allocator; pure arithmetic
 ``pagecache``  how much of a file is in memory already
-``child``      what happens inside the fresh process
+``assemble``   readings to metrics: the process's own, then what only its parent could see
+``prepare``    in the process, before anything is measured: imports, inputs, files, the baseline
+``child``      the process of a trial: prepare, measure, check, assemble
+``failure``    what went wrong in it, in words
 ``convert``    a strategy's conversion, measured in its own process
-``imports``    the modules that strategies were seen to import while they were measured
+``imports``    no import is measured: late ones are found, remembered and done beforehand
+``launch``     how a trial's process comes to be, where it works, and how it is ended
 ``keeper``     sits between parent and trial; if either ends, no process of the trial is left
 ``group``      the kernel's own limits on memory and processes, where they are available
-``watch``      the parent's side: start, deadline, memory limit, no orphans, the record
+``watch``      the parent's side: the deadline, the memory limit, the record
 ``log``        one JSON line for each finished trial, appended as soon as it exists
 ``machine``    the machine, versions and settings that every figure must be quoted with
 =============  ==================================================================================

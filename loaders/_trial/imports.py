@@ -1,4 +1,4 @@
-"""Modules that strategies were seen to import while they were measured, so that the next run imports them first.
+"""No import is measured: a run that imports while it is measured is void, and the next one does so beforehand.
 
 An import reads, maps and runs code, and none of that is the strategy's work. Which modules are imported, at whatever
 depth, is found by running the strategy: once for each strategy and version, and remembered beside the corpora.
@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib.util
+import os
 import platform
-from collections.abc import Iterable
+import sys
+import tempfile
+from collections.abc import Iterable, Set
 from pathlib import Path
 
 import msgspec
@@ -23,6 +27,37 @@ NAME = "imports.json"
 
 MOST = 1000
 """Maximum number of strategies remembered; the oldest are forgotten."""
+
+
+class ImportedError(Exception):
+    """Modules were imported while something was measured; the figures are void."""
+
+    def __init__(self, modules: list[str]) -> None:
+        super().__init__(f"imported while it was measured: {', '.join(modules)}")
+        self.modules = modules
+
+
+def refuse(before: Set[str]) -> None:
+    """Raise ``ImportedError`` if modules were imported that the next process can import before it measures.
+
+    Modules that TensorFlow's autograph and others write into the process's own directory and import from there belong
+    to the work, and so do modules that are created in memory.
+    """
+    own = tempfile.gettempdir() + os.sep
+    found = []
+    for name in [each for each in sys.modules if each not in before]:
+        spec = getattr(sys.modules[name], "__spec__", None)
+        if spec is not None and not str(spec.origin).startswith(own) and is_found(name):
+            found.append(name)
+    if found:
+        raise ImportedError(found)
+
+
+def is_found(name: str) -> bool:
+    """Whether a module can be imported."""
+    with contextlib.suppress(ImportError, ValueError, AttributeError):
+        return importlib.util.find_spec(name) is not None
+    return False
 
 
 def known(trial: Trial) -> list[str]:

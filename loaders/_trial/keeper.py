@@ -1,6 +1,6 @@
 """The process between the parent and a trial: when either ends, everything that the trial has started ends too.
 
-``watch`` starts it as a script, ``python keeper.py PARENT REPORT GROUP``. It forks: the child goes on as the trial,
+``launch`` starts it as a script, ``python keeper.py PARENT REPORT GROUP``. It forks: the child goes on as the trial,
 without having imported anything for it, and the original process becomes the keeper. The keeper
 
 * gets a signal from the kernel when the parent ends, however it ends (``PR_SET_PDEATHSIG``), and
@@ -8,7 +8,7 @@ without having imported anything for it, and the original process becomes the ke
   (https://man7.org/linux/man-pages/man2/prctl.2.html).
 
 It re-executes itself so that it shares no pages with the trial, then sleeps until signalled. It ends as the trial did.
-On systems other than Linux there is no keeper, and ``watch`` does what it can.
+On systems other than Linux there is no keeper, and ``launch`` does what it can.
 """
 
 from __future__ import annotations

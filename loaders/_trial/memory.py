@@ -232,6 +232,47 @@ class Malloc:
             self._trim(0)
 
 
+class AboveBaseline:
+    """Memory of this process above a baseline, which is read when the object is made.
+
+    Attributes
+    ----------
+    baseline, baseline_tree
+        Resident memory at the baseline, the second with shared pages divided (PSS).
+    most
+        The highest values of each kind that ``read`` has returned, each at its own time.
+    """
+
+    def __init__(self, malloc: Malloc, peak: Peak) -> None:
+        self._malloc, self._peak = malloc, peak
+        self.baseline, self.baseline_tree = held(), proportional(os.getpid())
+        self._in_use, self._held = malloc.in_use_and_held()
+        self.most = Held()
+
+    def read(self) -> tuple[Held, int, int]:
+        """Return resident memory, what malloc has handed out, and what was freed but kept by malloc."""
+        now = held() - self.baseline
+        self.most = self.most.most(now)
+        in_use, kept = self._malloc.in_use_and_held()
+        return now, in_use - self._in_use, kept - self._held
+
+    def reset_peak(self) -> None:
+        """Let the peak start again from the current resident set."""
+        self._peak.reset()
+
+    def peak(self) -> int:
+        """Return the highest resident set since ``reset_peak``."""
+        return self._peak.read() - self.baseline.total
+
+    def resident(self) -> int:
+        """Return the resident set."""
+        return resident() - self.baseline.total
+
+    def allocator_held(self) -> int | None:
+        """Return what was freed but kept by malloc; ``None`` where malloc cannot be asked."""
+        return self._malloc.in_use_and_held()[1] - self._held if self._malloc.available else None
+
+
 def tree_memory(process: psutil.Process, children: list[psutil.Process]) -> Held:
     """Return the memory that a process and its children hold together, shared pages counted once (PSS).
 

@@ -29,16 +29,25 @@ def read(paths: Iterable[str | Path]) -> None:
                 pass
 
 
+def epochs(asked: int, state: str) -> int:
+    """Return how often files can be read in a state of the page cache: a second epoch would not be cold."""
+    return 1 if state == "cold" else asked
+
+
 def bring(paths: Sequence[str], state: str) -> None:
     """Bring files into the page cache (``warm``) or drop them from it (``cold``), and verify that it worked.
+
+    Without a state they are read into it as far as they fit.
 
     Raises
     ------
     Skip
         If it did not work; the message says why.
     """
-    if state == "warm":
+    if state != "cold":
         read(paths)
+    if not state:
+        return
     for path in paths if state == "cold" and hasattr(os, "posix_fadvise") else ():
         with Path(path).open("rb") as file:
             os.fsync(file.fileno())  # pages not yet written to disk stay in the cache

@@ -94,6 +94,22 @@ def wait_time(timeline: Timeline) -> float | None:
     return statistics.fmean(waits) if waits else None
 
 
+def batches(timeline: Timeline, count: int) -> int:
+    """Return the number of batches in one of the passes, which may share their last batch with the next."""
+    return -(-len(timeline.received) // count)
+
+
+SLOWER, LEAST_STEP, LONGEST = 3.0, 0.01, 2.0
+"""The slow consumer spends three times as long on a batch as the batch took, so that three in four batches can wait in
+a buffer. It spends at least 10 ms on a batch, but at most two seconds on an epoch."""
+
+
+def slow_step(timeline: Timeline, count: int) -> float:
+    """Return the seconds that a slow consumer spends on each batch, after a fast one's epoch of several passes."""
+    in_epoch = batches(timeline, count)
+    return min(max(SLOWER * epoch_time(timeline) / count / in_epoch, LEAST_STEP), LONGEST / in_epoch)
+
+
 def first_batch_time(timeline: Timeline) -> float | None:
     """Return the seconds from building to the first batch; ``None`` if there was no batch."""
     return timeline.received[0] - timeline.start if timeline.received else None

@@ -10,7 +10,7 @@ import pytest
 
 from loaders import _compare, _registry
 from loaders._corpus import Corpus
-from loaders._trial import Metrics, child, memory, run_trial, timing
+from loaders._trial import Metrics, memory, prepare, run_trial, timing
 from loaders._trial.drain import drain
 
 DECODED = 48 * 224 * 224 * 3 * 4
@@ -29,12 +29,12 @@ def _metrics(corpus: Corpus, strategy: str) -> Metrics:
 HELD = """
 import gc, json, sys
 from loaders import _compare, _corpus, _registry
-from loaders._trial import child, memory
+from loaders._trial import memory, prepare
 
 corpus, question, malloc, held = _corpus.open_corpus("tiny"), _registry.questions()["caching"], memory.Malloc(), {}
 for strategy in ["no_cache", *sys.argv[1:]]:  # the first one loads what TensorFlow loads late
     trial = _compare.plan("caching", corpus).trial(strategy, {"data": "x16"}, 1)
-    job = child.job_of(trial, question, corpus)
+    job = prepare.job_of(trial, question, corpus)
     before, _ = malloc.in_use_and_held()
     dataset = _registry.variants("caching")[strategy].build(job)
     for _ in range(2):
@@ -65,7 +65,7 @@ def test_a_cache_in_memory_holds_what_was_decoded(corpus: Corpus) -> None:
 def test_a_cache_spares_the_work_of_later_epochs(corpus: Corpus) -> None:
     trial = _compare.plan("caching", corpus).trial("cache_after_decode", {"data": "x16"}, 1)
     # Smaller batches than a trial's, of which these few pictures make two: too few to tell what is steady.
-    job = child.job_of(trial, _registry.find_question("caching"), corpus, batch_size=8)
+    job = prepare.job_of(trial, _registry.find_question("caching"), corpus, batch_size=8)
     timelines, _ = drain(lambda: _registry.find_variant("caching", "cache_after_decode").build(job), epochs=3)
     steady = timing.steady_time(timelines)
     assert steady is not None

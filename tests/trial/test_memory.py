@@ -7,12 +7,12 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
-from loaders._corpus import Corpus
-from loaders._trial import Trial, memory, run_trial
+from loaders._trial import memory
 from tests.conftest import Strategy
 
 MIB = 2**20
@@ -115,61 +115,6 @@ def test_the_code_of_libraries_is_mapped_before_anything_is_measured() -> None:
     ]
     assert mapped[0] > MIB / 4
     assert mapped[1] < MIB / 16
-
-
-def test_a_spike_before_an_import_is_the_whole_peak(
-    strategy: Strategy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The import is found by running, at whatever depth, and done beforehand the next time; the spike stays."""
-    (tmp_path / "shallow.py").write_text("import deeper")
-    (tmp_path / "deeper.py").write_text("import skimage.transform\nimport time\ntime.sleep(0.7)")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    body = "spike = np.ones(256 * 2**17)\ndel spike\n__import__('shallow')\nreturn right"
-    record = strategy(body)
-    assert record.status == "ok", record.message
-    assert record.metrics.peak_memory == pytest.approx(256 * MIB, abs=_off_by(256 * MIB))
-    assert record.metrics.retained_memory == pytest.approx(0, abs=MIB)
-    assert record.metrics.epoch_time is not None
-    assert record.metrics.epoch_time < 0.7
-    again = strategy(body)  # remembered: the first run is good at once
-    assert again.seconds < record.seconds
-
-
-def test_an_import_that_cannot_come_first_is_no_measurement(strategy: Strategy, tmp_path: Path) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "elsewhere" / "unforeseen.py").touch()
-    record = strategy(f"sys.path.insert(0, {str(tmp_path / 'elsewhere')!r})\nimport unforeseen\nreturn right")
-    assert record.status == "failed"
-    assert record.message.startswith("still imports unforeseen while it is measured")
-
-
-@pytest.mark.parametrize(
-    "line", ["from email import charset, encoders", "import xml.dom.minidom as m", "import os.path as p"]
-)
-def test_every_form_of_import_is_understood(strategy: Strategy, line: str) -> None:
-    record = strategy(f"{line}\nreturn right")
-    assert record.status == "ok", record.message
-
-
-def test_a_missing_module_fails_by_its_name(strategy: Strategy) -> None:
-    record = strategy("import no_such_package\nreturn right")
-    assert (record.status, record.message) == ("failed", "No module named 'no_such_package'")
-    assert strategy("try:\n    import no_such_package\nexcept ImportError:\n    pass\nreturn right").status == "ok"
-
-
-def test_a_missing_package_that_is_declared_optional_is_skipped_in_words(corpus: Corpus, tmp_path: Path) -> None:
-    file = tmp_path / "planted.py"
-    file.write_text(
-        "from loaders import variant\n"
-        '@variant(question="selection", optional=("no_such_package", "os"))\n'
-        "def planted(job):\n"
-        '    """Planted by a test."""\n'
-        "    import no_such_package\n"
-    )
-    record = run_trial(
-        Trial("selection", "planted", {"images": "500"}, str(corpus.root), 1, outside=[str(file)]), corpus
-    )
-    assert (record.status, record.message) == ("skipped", "no_such_package is not installed")
 
 
 @on_linux
@@ -288,3 +233,39 @@ def test_a_process_that_is_gone_holds_nothing() -> None:
     process.communicate(b"\n")
     assert memory.tree_memory(watched, []) == memory.Held()
     assert memory.tree_memory(watched, [watched]) == memory.Held()
+
+
+class TestAboveBaseline:
+    """A process that holds 10 bytes of each kind at its baseline, and malloc 7 in use and 3 held."""
+
+    @pytest.fixture
+    def now(self, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+        now: dict[str, Any] = {"held": memory.Held(10, 10, 10), "malloc": (7, 3), "peak": 30}
+        monkeypatch.setattr(memory, "held", lambda: now["held"])
+        monkeypatch.setattr(memory, "resident", lambda: now["held"].total)
+        return now
+
+    def _made(self, now: dict[str, Any], monkeypatch: pytest.MonkeyPatch, *, available: bool) -> memory.AboveBaseline:
+        malloc, peak = memory.Malloc(), memory.SampledPeak()
+        monkeypatch.setattr(malloc, "available", available)
+        monkeypatch.setattr(malloc, "in_use_and_held", lambda: now["malloc"])
+        monkeypatch.setattr(peak, "read", lambda: now["peak"])
+        return memory.AboveBaseline(malloc, peak)
+
+    def test_every_reading_is_above_it(self, now: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+        above = self._made(now, monkeypatch, available=True)
+        now.update(held=memory.Held(15, 8, 10), malloc=(8, 5), peak=100)
+        assert above.read() == (memory.Held(5, -2, 0), 1, 2)
+        assert (above.peak(), above.resident(), above.allocator_held()) == (70, 3, 2)
+
+    def test_the_most_of_each_kind_is_kept(self, now: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+        above = self._made(now, monkeypatch, available=True)
+        for held in (memory.Held(15, 8, 10), memory.Held(11, 13, 9)):
+            now["held"] = held
+            above.read()
+        assert above.most == memory.Held(5, 3, 0)
+
+    def test_what_malloc_keeps_is_unknown_where_it_cannot_be_asked(
+        self, now: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        assert self._made(now, monkeypatch, available=False).allocator_held() is None

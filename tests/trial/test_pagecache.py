@@ -65,6 +65,21 @@ def test_files_are_brought_in_and_out(tmp_path: Path) -> None:
     assert resident_share(files) == 1.0
 
 
+def test_without_a_state_files_are_read_and_nothing_is_promised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [str(_file(tmp_path / "a", 1)), str(tmp_path / "missing")]
+    _evict(Path(files[0]))
+    pagecache.bring(files, "")
+    assert resident_share(files[:1]) == 1.0
+    monkeypatch.setattr(pagecache, "resident_share", lambda _: 0.5)
+    pagecache.bring(files, "")
+
+
+def test_what_was_read_once_is_not_cold_any_more() -> None:
+    assert [pagecache.epochs(5, state) for state in ("", "warm", "cold")] == [5, 5, 1]
+
+
 @pytest.mark.parametrize(("state", "share"), [("cold", 0.5), ("warm", 0.5)])
 def test_a_cache_that_does_not_follow_is_a_skip_in_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str, share: float

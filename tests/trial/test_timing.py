@@ -7,10 +7,12 @@ from hypothesis import strategies as st
 from loaders._trial.timing import (
     Timeline,
     batch_time,
+    batches,
     epoch_time,
     first_batch_time,
     passes,
     sample_time,
+    slow_step,
     start_time,
     steady_time,
     wait_time,
@@ -109,3 +111,22 @@ def test_passes_in_one_are_cut_where_they_end(count: int, batches: int, each: fl
 def test_passes_that_share_a_batch_are_not_cut() -> None:
     whole = _epoch(0.0, 1.0, 0.1, batches=3)
     assert passes(whole, 5) == [whole]
+
+
+def test_passes_may_share_a_batch_and_each_has_it() -> None:
+    assert [batches(_epoch(0.0, 1.0, 0.1, batches=7), count) for count in (1, 2, 7)] == [7, 4, 1]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "passes", "step"),
+    [
+        (0.5, 1, 0.15),  # three times what a batch took
+        (1.0, 2, 0.3),  # of two passes with 10 batches, each has 5
+        (0.01, 1, 0.01),  # at least 10 ms
+        (10.0, 1, 0.2),  # at most two seconds an epoch
+    ],
+)
+def test_a_slow_consumer_lets_a_buffer_fill_and_does_not_take_for_ever(
+    seconds: float, passes: int, step: float
+) -> None:
+    assert slow_step(_epoch(0.0, seconds / 10, seconds / 10, batches=10), passes) == pytest.approx(step)

@@ -1,0 +1,180 @@
+"""In the trial's process, before anything is measured: imports, inputs, files, instruments, and the baseline."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from loaders import _registry
+from loaders._corpus import Corpus, load_corpus
+from loaders._trial import imports, machine, memory, pagecache
+from loaders._trial.drain import Tracer, cpu_time, drain
+from loaders._trial.record import Converted, Environment, Imported, Trial
+
+
+class ConversionError(Exception):
+    """A conversion failed; the message is what its own process said."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What a measurement starts from.
+
+    Attributes
+    ----------
+    question, variant, job
+        What is measured.
+    passes, epochs
+        The number of epochs that the strategy delivers in one pass, if its question ``repeats``, and how often it is
+        drained. One of the two is 1.
+    files
+        The files that the strategy reads.
+    converted
+        What its conversion took, if it has one.
+    environment
+        What the figures must be quoted with.
+    above
+        The instruments of memory, with the baseline.
+    """
+
+    question: _registry.Question
+    variant: _registry.Variant
+    job: _registry.Job[Any]
+    passes: int
+    epochs: int
+    files: Sequence[str]
+    converted: Converted | None
+    environment: Environment
+    above: memory.AboveBaseline
+
+
+def prepare(trial: Trial) -> Prepared:
+    """Do everything that belongs to no figure, and read the baseline last.
+
+    Raises
+    ------
+    Skip
+        If the strategy lacks a package, or its files cannot be brought into the page cache's state that the case asks.
+    ConversionError, ImportedError
+        If the conversion failed, or imported modules while it was measured.
+    """
+    _registry.load_files(trial.outside)
+    question = _registry.find_question(trial.question)
+    variant = _registry.find_variant(trial.question, trial.strategy)
+    require(variant)
+    corpus = load_corpus(Path(trial.corpus))
+    converted = _convert_apart(trial) if variant.convert else None
+    threads = import_ahead(variant.build, trial.imports)
+    malloc, peak = warm_instruments()
+    cache = trial.case.get("page_cache", "")
+    in_all = pagecache.epochs(trial.epochs, cache)
+    passes, epochs = (in_all, 1) if question.repeats else (1, in_all)
+    job = job_of(trial, question, corpus, epochs=passes)
+    files = question.reads(job, variant) if question.reads else ()
+    pagecache.bring(files, cache)
+    if not variant.convert:
+        job.directory.mkdir()
+    environment = machine.environment(threads=threads, memory_method=peak.method, records=files)
+    return Prepared(
+        question, variant, job, passes, epochs, files, converted, environment, above=read_baseline(malloc, peak)
+    )
+
+
+def require(variant: _registry.Variant) -> None:
+    """Raise ``Skip`` if a package that the strategy declares as optional is missing."""
+    for name in variant.optional:
+        if not imports.is_found(name):
+            raise _registry.Skip(f"{name} is not installed")
+
+
+def job_of(trial: Trial, question: _registry.Question, corpus: Corpus, **more: Any) -> _registry.Job[Any]:
+    """Prepare the job of the trial's strategy; ``more`` are further attributes of ``Job``."""
+    return _registry.Job(corpus, question.prepare(corpus, trial.case, trial.seed), trial.case, trial.seed, **more)
+
+
+def _convert_apart(trial: Trial) -> Converted:
+    """Run the strategy's conversion in its own process, so that it does not affect the memory of this one."""
+    made = subprocess.run(
+        [sys.executable, "-m", "loaders._trial.convert"],
+        input=msgspec.json.encode(trial),
+        stdout=subprocess.PIPE,
+        check=False,
+    )
+    if made.returncode:
+        said = made.stdout.decode(errors="replace").strip()
+        raise ConversionError(said or f"the conversion ended with exit code {made.returncode}")
+    found = msgspec.json.decode(made.stdout.splitlines()[-1], type=Converted | Imported)
+    if isinstance(found, Imported):
+        raise imports.ImportedError(found.modules)
+    return found
+
+
+def import_ahead(function: Callable[..., Any], more: Iterable[str] = ()) -> dict[str, int]:
+    """Import what a strategy's function will import and start the runtimes, so that neither is measured.
+
+    The first guess is what its code names; ``more`` are the modules that earlier runs were seen to import beyond that.
+    A module that cannot be imported is left to the strategy, which either fails in its own words or does without it.
+
+    Returns the pinned thread counts.
+    """
+    import numpy as np  # noqa: F401 - every strategy meets it
+
+    named = {**_registry.imports_of(function), **{name: set[str]() for name in more}}
+    for module_name, attributes in named.items():
+        with contextlib.suppress(ImportError):
+            module = importlib.import_module(module_name)
+            for attribute in sorted(attributes):
+                if not hasattr(module, attribute):
+                    with contextlib.suppress(ImportError):  # it is not a module
+                        importlib.import_module(f"{module_name}.{attribute}")
+    threads = {"BLAS": 1}
+    if "cv2" in sys.modules:
+        import cv2
+
+        cv2.setNumThreads(1)
+        threads["OpenCV"] = 1
+    if "tensorflow" in sys.modules:
+        import tensorflow as tf
+
+        for _ in tf.data.Dataset.range(1):  # starts the eager context and the data service's thread pools
+            pass
+        threads["TensorFlow"] = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
+    return threads
+
+
+def warm_instruments() -> tuple[memory.Malloc, memory.Peak]:
+    """Use every instrument once, so that its own memory (about 1 MiB, mostly code) is in the baseline."""
+    import numpy as np
+
+    malloc, peak = memory.Malloc(), memory.peak_instrument()
+
+    def read_memory() -> tuple[memory.Held, int, int]:
+        return (memory.held(), *malloc.in_use_and_held())
+
+    cpu_time()
+    peak.reset()
+    drain(lambda: [np.ones((1, 2**10))], Tracer(read_memory))  # small: freeing a large array would tune malloc
+    peak.read()
+    gc.collect()
+    return malloc, peak
+
+
+def read_baseline(malloc: memory.Malloc, peak: memory.Peak) -> memory.AboveBaseline:
+    """Read the baseline.
+
+    What the preparation freed is given back first: if the strategy reused it, its memory would seem to cost nothing.
+    """
+    memory.map_code()
+    gc.collect()
+    malloc.trim()
+    return memory.AboveBaseline(malloc, peak)

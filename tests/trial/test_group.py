@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from loaders._trial import group
+
+
+class TestGroup:
+    """The files of a control group, played by ordinary ones; a kernel that has none makes ``limited_by`` say so."""
+
+    @pytest.fixture
+    def place(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        place = tmp_path / "cgroup" / "app.slice"
+        (place / "terminal.scope").mkdir(parents=True)
+        (tmp_path / "cgroup" / "cgroup.controllers").write_text("memory pids\n")
+        own = tmp_path / "own"
+        own.write_text("1:name=systemd:/elsewhere\n0::/app.slice/terminal.scope\n")
+        monkeypatch.setattr(group, "ROOT", tmp_path / "cgroup")
+        monkeypatch.setattr(group, "OWN", own)
+        return place
+
+    def test_it_lies_beside_our_own_and_holds_memory_swap_and_tasks(self, place: Path) -> None:
+        with group.created(12345, 99) as made:
+            assert made == place / f"loaders-{os.getpid()}"
+            held = {file.name: file.read_text() for file in made.iterdir()}
+        assert held == {"memory.max": "12345", "memory.oom.group": "1", "pids.max": "99", "memory.swap.max": "0"}
+
+    def test_without_a_limit_memory_is_only_counted(self, place: Path) -> None:
+        with group.created(None, 99) as made:
+            assert made is not None
+            assert (made / "memory.max").read_text() == "max"
+
+    def test_there_is_none_where_the_kernel_has_none_or_does_not_hand_it_down(
+        self, place: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def refused(path: Path, text: str) -> int:
+            raise PermissionError(13, "Permission denied")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Path, "write_text", refused)
+            with group.created(1, 1) as made:
+                assert made is None
+        assert not (place / f"loaders-{os.getpid()}").exists()
+        (group.ROOT / "cgroup.controllers").unlink()
+        with group.created(1, 1) as made:
+            assert made is None
+        monkeypatch.setattr(group, "OWN", Path("/nowhere"))
+        with group.created(1, 1) as made:
+            assert made is None
+
+    def test_the_kernel_tells_what_it_did(self, tmp_path: Path) -> None:
+        (tmp_path / "cpu.stat").write_text("usage_usec 0\nuser_usec 0\n")
+        (tmp_path / "memory.events").write_text("low 0\nhigh 0\nmax 7\noom 1\noom_kill 0\noom_group_kill 0\n")
+        assert (group.held(tmp_path), group.out_of_memory(tmp_path)) == (False, False)
+        (tmp_path / "cpu.stat").write_text("usage_usec 123\n")
+        (tmp_path / "memory.events").write_text("oom 1\noom_kill 3\n")
+        assert (group.held(tmp_path), group.out_of_memory(tmp_path)) == (True, True)

@@ -1,0 +1,124 @@
+"""When a trial ends, or whoever asked for it, no process of it is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.conftest import ROOT, Strategy
+
+
+def _gone(pid: int) -> bool:
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline:
+        if not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+            return True
+        time.sleep(0.02)
+    return False
+
+
+@pytest.mark.parametrize("end", ["return right", "raise ValueError", "time.sleep(60)", "os._exit(1)"])
+def test_no_child_process_outlives_its_trial(strategy: Strategy, tmp_path: Path, end: str) -> None:
+    """A child that detached itself from its parent, the hardest kind, included."""
+    pids = tmp_path / "pids"
+    record = strategy(
+        f"for _ in range(2):\n"
+        f"    child = subprocess.Popen(['sleep', '100'])\n"
+        f"    print(child.pid, file=open({str(pids)!r}, 'a'))\n"
+        f"subprocess.run('sleep 100 & echo $! >> {pids}', shell=True)\n{end}",
+        deadline=3.0,
+    )
+    assert record.status in ("ok", "failed", "timed_out")
+    started = [int(line) for line in pids.read_text().split()]
+    assert len(started) >= 3
+    assert all(map(_gone, started))
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_trial_ends_with_whoever_asked_for_it(tmp_path: Path, how: signal.Signals) -> None:
+    if how == signal.SIGKILL and sys.platform != "linux":
+        pytest.skip("only Linux ends a child with its killed parent")
+    file, pid_file = tmp_path / "endless.py", tmp_path / "pid"
+    file.write_text(
+        'from loaders import variant\n@variant(question="selection")\ndef endless(job):\n    "Sleeps."\n'
+        f"    import os, time\n    open({str(pid_file)!r}, 'w').write(str(os.getpid()))\n    time.sleep(100)\n"
+    )
+    command = [sys.executable, "-m", "loaders", "trial", "selection", "endless", "--with", str(file), "--size", "tiny"]
+    asked = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not (pid_file.exists() and pid_file.read_text()):
+        assert time.monotonic() < deadline, "the trial did not begin"
+        time.sleep(0.05)
+    os.kill(asked.pid, how)
+    _, errors = asked.communicate(timeout=30)
+    assert _gone(int(pid_file.read_text()))
+    if how != signal.SIGKILL:
+        assert asked.returncode == 130
+        assert "interrupted" in errors
+        assert "Traceback" not in errors
+
+
+@pytest.mark.usefixtures("nothing_is_left")
+@pytest.mark.skipif(sys.platform != "linux", reason="forks")
+@pytest.mark.parametrize("first", ["", "os.setsid()"])
+def test_a_tree_that_keeps_forking_while_it_is_ended_is_ended(
+    strategy: Strategy, monkeypatch: pytest.MonkeyPatch, first: str
+) -> None:
+    """Each process forks one and ends, 20 chains at once: no list of them is true when it has been made.
+
+    They end by themselves after 5 s, so that a watcher that fails does not take the machine.
+    """
+    body = (
+        "end = time.monotonic() + 5\nfor _ in range(20):\n    if not os.fork():\n"
+        f"        while time.monotonic() < end:\n            {first or 'pass'}\n"
+        "            if os.fork():\n                os._exit(0)\n        os._exit(0)\n"
+        "time.sleep(1)\nos._exit(5)"
+    )
+    started = time.monotonic()
+    record = strategy(body, deadline=30.0)
+    assert (record.status, record.message) == ("failed", "exit code 5")
+    assert time.monotonic() - started < 5
+
+
+@pytest.mark.usefixtures("nothing_is_left")
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a subreaper")
+@pytest.mark.parametrize("end", ["return right", "os._exit(1)", "time.sleep(60)"])
+def test_a_process_that_has_left_its_session_its_parent_and_its_environment_is_ended(
+    strategy: Strategy, tmp_path: Path, end: str
+) -> None:
+    pid = tmp_path / "pid"
+    record = strategy(
+        "if not os.fork():\n    os.setsid()\n    if not os.fork():\n"
+        f"        with open({str(pid)!r}, 'w') as file:\n            file.write(str(os.getpid()))\n"
+        f"        os.rename({str(pid)!r}, {str(pid)!r} + '.whole')\n"
+        "        os.execve('/bin/sleep', ['sleep', '100'], {})\n    os._exit(0)\n"
+        f"os.wait()\nwhile not os.path.exists({str(pid)!r} + '.whole'):\n    time.sleep(0.01)\n{end}",
+        deadline=4.0,
+    )
+    assert record.status in ("ok", "failed", "timed_out")
+    assert not psutil.pid_exists(int((tmp_path / "pid.whole").read_text()))
+
+
+def test_the_system_would_rather_end_a_trial_than_anything_else(strategy: Strategy, tmp_path: Path) -> None:
+    if not Path("/proc/self/oom_score_adj").exists():
+        pytest.skip("only Linux can be told")
+    said = tmp_path / "score"
+    strategy(f"open({str(said)!r}, 'w').write(open('/proc/self/oom_score_adj').read())\nreturn right")
+    assert said.read_text().strip() == "1000"
+
+
+def test_the_process_is_what_python_m_would_have_made(strategy: Strategy, tmp_path: Path) -> None:
+    """Workers that are spawned import ``__main__`` anew by its name."""
+    said = tmp_path / "said"
+    strategy(
+        "import __main__\n"
+        f"print(__main__.__spec__.name, sys.path[0] == os.getcwd(), file=open({str(said)!r}, 'w'))\nreturn right"
+    )
+    assert said.read_text().split() == ["loaders._trial.child", "True"]

@@ -1,0 +1,81 @@
+"""How a trial's process comes to be and is ended, without anybody who watches it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+import psutil
+import pytest
+
+from loaders._corpus import Corpus
+from loaders._errors import InputError
+from loaders._trial import Trial, launch
+from loaders._trial.record import Outcome, Progress
+from tests.conftest import ROOT
+
+TASKS = 1000
+
+
+def _planted(corpus: Corpus, tmp_path: Path, body: str) -> Trial:
+    file = tmp_path / "planted.py"
+    file.write_text(
+        'from loaders import variant\n@variant(question="selection")\ndef planted(job):\n    "Planted by a test."\n'
+        f"    import os, subprocess, time\n    {body}\n"
+    )
+    variables = {"OMP_NUM_THREADS": "3"}
+    return Trial(
+        "selection", "planted", {"images": "500"}, str(corpus.root), 1, outside=[str(file)], variables=variables
+    )
+
+
+@pytest.mark.usefixtures("nothing_is_left")
+def test_a_process_is_heard_through_its_place_and_ends_by_itself(corpus: Corpus, tmp_path: Path) -> None:
+    trial = _planted(corpus, tmp_path, "os.write(1, b'said\\n'); return [job.inputs.images[: job.inputs.draws]]")
+    with launch.place(None, TASKS) as place:
+        with launch.fresh(trial, place) as running:
+            assert running.wait(60)
+        assert running.code == 0
+        first, *_, last = place.report.read_bytes().splitlines()
+        assert msgspec.json.decode(first, type=Progress).environment.variables["OMP_NUM_THREADS"] == "3"
+        assert msgspec.json.decode(last, type=Outcome).status == "ok"
+        assert place.printed.read_text().startswith("said\n")
+    assert not place.directory.exists()
+
+
+@pytest.mark.usefixtures("nothing_is_left")
+def test_a_process_that_is_no_longer_wanted_is_ended_with_all_that_it_started(corpus: Corpus, tmp_path: Path) -> None:
+    trial = _planted(corpus, tmp_path, "subprocess.Popen(['sleep', '100']); time.sleep(100)")
+    with launch.place(None, TASKS) as place, launch.fresh(trial, place) as running:
+        family: list[psutil.Process] = []
+        deadline = time.monotonic() + 60
+        while len(family) < 2:
+            assert time.monotonic() < deadline
+            assert not running.wait(0.02)
+            family = running.family()
+        assert Path(family[0].cwd()) == place.directory
+        assert family[1].name() == "sleep"
+    assert running.code != 0
+    assert not any(each.is_running() for each in family)
+
+
+def test_a_process_finds_this_package_and_has_its_own_place_for_files(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", "theirs")
+    place = launch.Place(tmp_path, None)
+    variables = launch._variables(_planted(corpus, tmp_path, "pass"), place)
+    assert variables["PYTHONPATH"] == os.pathsep.join([str(ROOT), "theirs"])
+    assert variables["TMPDIR"] == str(tmp_path)
+    assert variables["OMP_NUM_THREADS"] == "3", "a strategy's own variables count more than the pinned ones"
+    assert variables["OPENBLAS_NUM_THREADS"] == "1"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no such directory")
+def test_without_room_for_a_place_it_is_said_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
+    with pytest.raises(InputError, match="name another directory in TMPDIR"), launch.place(None, TASKS):
+        pass

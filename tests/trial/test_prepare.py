@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from loaders._corpus import Corpus
+from loaders._trial import Trial, run_trial
+from tests.conftest import Strategy
+
+
+@pytest.mark.parametrize(
+    "line", ["from email import charset, encoders", "import xml.dom.minidom as m", "import os.path as p"]
+)
+def test_every_form_of_import_is_understood(strategy: Strategy, line: str) -> None:
+    record = strategy(f"{line}\nreturn right")
+    assert record.status == "ok", record.message
+
+
+def test_a_missing_module_fails_by_its_name(strategy: Strategy) -> None:
+    record = strategy("import no_such_package\nreturn right")
+    assert (record.status, record.message) == ("failed", "No module named 'no_such_package'")
+    assert strategy("try:\n    import no_such_package\nexcept ImportError:\n    pass\nreturn right").status == "ok"
+
+
+def test_a_missing_package_that_is_declared_optional_is_skipped_in_words(corpus: Corpus, tmp_path: Path) -> None:
+    file = tmp_path / "planted.py"
+    file.write_text(
+        "from loaders import variant\n"
+        '@variant(question="selection", optional=("no_such_package", "os"))\n'
+        "def planted(job):\n"
+        '    """Planted by a test."""\n'
+        "    import no_such_package\n"
+    )
+    record = run_trial(
+        Trial("selection", "planted", {"images": "500"}, str(corpus.root), 1, outside=[str(file)]), corpus
+    )
+    assert (record.status, record.message) == ("skipped", "no_such_package is not installed")
