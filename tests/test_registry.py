@@ -242,6 +242,22 @@ def test_imports_of_several_names_and_of_modules_under_another() -> None:
     }
 
 
+def test_code_that_modules_of_a_question_share_belongs_to_the_strategy() -> None:
+    strategy = _registry.find_variant("batching", "opencv_pool_batches")
+    assert [f"def {name}(" in strategy.source for name in ("opencv_pool_batches", "_batch", "_load", "_parts")] == [
+        True
+    ] * 4
+    assert "def check_drawn_from(" not in strategy.source
+    assert "def _pooled(" not in strategy.source
+    assert strategy.imports == ["concurrent.futures", "cv2", "numpy", "os"]
+
+
+def test_strategies_of_a_package_are_in_the_order_of_its_modules() -> None:
+    modules = [each.build.__module__ for each in _registry.variants("batching").values()]
+    order = [f"loaders.questions.batching.{name}" for name in _registry.find_question("batching").modules]
+    assert list(dict.fromkeys(modules))[: len(order)] == order
+
+
 def test_default_case_comes_first() -> None:
     asked = _registry.find_question("resize")
     assert asked.cases[0] == asked.default_case == {"scale": "0.5"}

@@ -9,6 +9,7 @@ import inspect
 import pkgutil
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import Any, TypeVar, Unpack, overload
 
 from loaders._contract import TIERS
@@ -52,7 +53,7 @@ def variant(
     Parameters
     ----------
     question
-        The question that it answers; by default that of the module which defines it.
+        The question that it answers; by default that of the module, or package, which defines it.
     sweep
         Declares a strategy for each of these places: ``sweep={1: {}, 2: {}}`` over ``name`` declares ``name_1`` and
         ``name_2``. The function is given the place after the job, and ``{at}`` in its docstring is the place. What a
@@ -122,10 +123,21 @@ def _declared() -> dict[str, Question]:
     for module_info in pkgutil.iter_modules([str(Path(__file__).parents[1] / "questions")]):
         module = importlib.import_module(f"loaders.questions.{module_info.name}")
         declared: Question = module.QUESTION
+        _import_parts(module, declared.modules)
         found[module_info.name] = Question(
             **{**declared.__dict__, "name": module_info.name, "doc": inspect.cleandoc(module.__doc__ or "")}
         )
     return found
+
+
+def _import_parts(package: ModuleType, first: Iterable[str]) -> None:
+    """Import the modules of a question that is a package, which registers their strategies: these first, then by name.
+
+    A question that is one module has none.
+    """
+    found = [each.name for each in pkgutil.iter_modules(getattr(package, "__path__", ()))]  # sorted
+    for name in dict.fromkeys([*first, *found]):
+        importlib.import_module(f"{package.__name__}.{name}")
 
 
 def find_question(name: str) -> Question:

@@ -111,7 +111,7 @@ class Job(Generic[Inputs]):
 
 @dataclass(frozen=True)
 class Question:
-    """What all strategies of one module have in common. The module's docstring explains it.
+    """What all strategies of one module or package have in common. Its docstring explains it.
 
     Attributes
     ----------
@@ -152,6 +152,9 @@ class Question:
         soon as the next is requested, as a training loop does.
     calibrates
         Its strategies have a ``truth``: it shows how far to trust the instruments, not which loader to choose.
+    modules
+        The modules of a package in the order in which their strategies are listed; modules that are not named here
+        follow, by name.
     """
 
     prepare: Callable[[Corpus, Case, int], Any]
@@ -170,6 +173,7 @@ class Question:
     ranked_by: str = "epoch_time"
     keeps_output: bool = False
     calibrates: bool = False
+    modules: Sequence[str] = ()
     name: str = ""
     doc: str = ""
 
@@ -290,7 +294,7 @@ class Variant:
 
     @property
     def source(self) -> str:
-        """The code of the strategy, and of the functions in its module that it calls, for the page."""
+        """The code of the strategy, and of its question's functions that it calls, for the page."""
         return code.source_of(self.build)
 
     @property
