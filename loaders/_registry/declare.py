@@ -14,7 +14,7 @@ from typing import Any, TypeVar, Unpack, overload
 
 from loaders._contract import TIERS
 from loaders._errors import InputError
-from loaders._registry.values import Batch, Build, BuildT, Facts, Job, Question, Variant
+from loaders._registry.values import ENGINES, Batch, Build, BuildT, Facts, Job, Question, Variant
 
 Place = int | str
 """Of a strategy in a sweep."""
@@ -64,7 +64,7 @@ def variant(
     Raises
     ------
     InputError
-        For a function without a question or a docstring, an unknown tier, or a name already taken.
+        For a function without a question or a docstring, an unknown tier or engine, or a name already taken.
     """
 
     def register(function: Callable[..., Iterable[Batch]]) -> Callable[..., Iterable[Batch]]:
@@ -86,12 +86,16 @@ def _register(function: Build, question: str | None, facts: Facts) -> None:
         )
     if (tier := facts.get("tier", TIERS[0])) not in TIERS:
         raise InputError(f"{function.__name__}: tier {tier!r} is none of {', '.join(TIERS)}")
+    engine = facts.get("engine", ENGINES.get(function.__module__.rpartition(".")[2], ""))
+    if engine not in ("", *ENGINES.values()):
+        raise InputError(f"{function.__name__}: engine {engine!r} is none of {', '.join(ENGINES.values())}")
     if not function.__doc__:
         raise InputError(f"{function.__name__} has no docstring; its first line is the strategy's label")
     strategies = _variants.setdefault(belongs_to, {})
     if function.__name__ in strategies:
         raise InputError(f"{belongs_to} already has a strategy named {function.__name__}")
-    strategies[function.__name__] = Variant(question=belongs_to, name=function.__name__, build=function, **facts)
+    declared: Facts = {**facts, "engine": engine}
+    strategies[function.__name__] = Variant(question=belongs_to, name=function.__name__, build=function, **declared)
 
 
 def _at(function: Callable[..., Iterable[Batch]], at: Place) -> Build:

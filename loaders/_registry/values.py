@@ -38,6 +38,18 @@ Convert = Callable[["Job[Any]"], None]
 BuildT = TypeVar("BuildT", bound=Build)
 
 
+ENGINES = {
+    "pool": "threads",
+    "tfdata": "tf.data",
+    "keras": "keras",
+    "tf1": "tensorflow 1",
+    "torch": "torch",
+    "grain": "grain",
+    "spdl": "spdl",
+}
+"""What puts a strategy's batches together, by the name of the module that holds such strategies."""
+
+
 class Skip(Exception):  # noqa: N818 - it reads `raise Skip("jemalloc is not installed")`, and is no error
     """Raised by a strategy that cannot run here; the record and the page give the reason."""
 
@@ -214,6 +226,9 @@ class Variant:
     tier
         How its output relates to the others': *identical*, *same purpose* (the quality is stated beside
         the time) or *as typed* (what people write, whatever it returns).
+    engine
+        What puts its batches together, one of ``ENGINES``; by default that of its module. Empty where the strategy's
+        own code does, and in questions that do not say.
     matches
         The strategy whose output this one reproduces by other means; the page shows the pair's ratio.
     variables
@@ -252,6 +267,7 @@ class Variant:
     build: Build
     baseline: bool = False
     tier: str = TIERS[0]
+    engine: str = ""
     matches: str | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
     preload: str | None = None
@@ -308,6 +324,7 @@ class Facts(TypedDict, total=False):
 
     baseline: bool
     tier: str
+    engine: str
     matches: str
     variables: Mapping[str, str]
     preload: str

@@ -16,7 +16,7 @@ def path_generator(job: Job[Files]) -> Iterable[Batch]:
         yield _batch(job.inputs, part)
 
 
-@variant
+@variant(engine="tf.data")
 def path_generator_from_generator(job: Job[Files]) -> Iterable[Batch]:
     """The same generator through ``Dataset.from_generator`` and prefetch."""
     import tensorflow as tf

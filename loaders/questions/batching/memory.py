@@ -15,7 +15,7 @@ def load_all(job: Job[Files]) -> Iterable[Batch]:
     return [(images[part.start : part.stop], labels[part.start : part.stop]) for part in _parts(job)]
 
 
-@variant
+@variant(engine="tf.data")
 def load_all_from_tensor_slices(job: Job[Files]) -> Iterable[Batch]:
     """Load everything into one array, then ``Dataset.from_tensor_slices``, which copies it."""
     import tensorflow as tf
