@@ -2,8 +2,8 @@
 
 The rooms
 ---------
-Each module of ``loaders.questions`` is one *question*. Its docstring explains the question, and its functions are the
-strategies that answer it. Anyone may add one: see ``CONTRIBUTING.md``.
+Each module or package of ``loaders.questions`` is one *question*. Its docstring explains the question, and its
+functions are the strategies that answer it. Anyone may add one: see ``CONTRIBUTING.md``.
 
 =================  =================================================================
 ``batching``       loading everything into memory, or a batch at a time

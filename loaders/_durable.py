@@ -5,7 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+
+BUILDING = "building-"
 
 
 def write(path: Path, text: str) -> None:
@@ -38,6 +42,21 @@ def sync(path: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+@contextlib.contextmanager
+def temporary_beside(place: Path) -> Iterator[Path]:
+    """Give a directory beside a place, to be filled and then renamed to it; it is removed if it was not.
+
+    What killed processes left there is removed first.
+    """
+    place.parent.mkdir(parents=True, exist_ok=True)
+    remove_abandoned(place.parent, BUILDING)
+    temporary = Path(tempfile.mkdtemp(prefix=f"{BUILDING}{os.getpid()}-", dir=place.parent))
+    try:
+        yield temporary
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def remove_abandoned(directory: Path, prefix: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Set
 from pathlib import Path
 
 import pytest
@@ -22,6 +22,66 @@ def _imports(path: Path) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             yield node.module or ""
+
+
+def _imported_modules(source: str, modules: Set[str]) -> set[str]:
+    """Return which of the modules a source imports, at its top or inside functions, but not for its types alone."""
+    found = set()
+    waiting: list[ast.AST] = [ast.parse(source)]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.If) and ast.unparse(node.test) in {"TYPE_CHECKING", "typing.TYPE_CHECKING"}:
+            waiting += node.orelse
+            continue
+        waiting += ast.iter_child_nodes(node)
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, "a relative import"
+            package = node.module or ""
+            names = [f"{package}.{alias.name}" for alias in node.names]
+            found |= {name if name in modules else package for name in names}
+    return found & modules
+
+
+def _in_circles(sources: Mapping[str, str]) -> set[str]:
+    """Return the modules that import themselves by way of others; ``sources`` are texts by a module's full name."""
+    imported = {name: _imported_modules(text, sources.keys()) for name, text in sources.items()}
+    found = set()
+    for name in sources:
+        reached: set[str] = set()
+        waiting = [*imported[name]]
+        while waiting:
+            each = waiting.pop()
+            if each not in reached:
+                reached.add(each)
+                waiting += imported[each]
+        found |= {name} & reached
+    return found
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """Not inside a room, and not from room to room: an import inside a function hides a circle, and counts."""
+    names = {path: ".".join(path.relative_to(ROOT).with_suffix("").parts) for path in LOADERS}
+    sources = {name.removesuffix(".__init__"): path.read_text("utf-8") for path, name in names.items()}
+    assert _in_circles(sources) == set()
+
+
+@pytest.mark.parametrize(
+    ("low", "found"),
+    [
+        ("from loaders._a import high", {"loaders._a.low", "loaders._a.high"}),
+        ("from loaders._a.high import up", {"loaders._a.low", "loaders._a.high"}),
+        ("def f():\n    import loaders._a.high", {"loaders._a.low", "loaders._a.high"}),
+        ("if TYPE_CHECKING:\n    from loaders._a import high", set()),
+        ("if TYPE_CHECKING:\n    pass\nelse:\n    from loaders._a import high", {"loaders._a.low", "loaders._a.high"}),
+        ("from loaders._a import os, up", {"loaders._a", "loaders._a.low", "loaders._a.high"}),
+        ("import os", set()),
+    ],
+)
+def test_a_circle_is_found_wherever_the_import_stands(low: str, found: set[str]) -> None:
+    package, high = "from loaders._a.high import up", "from loaders._a.low import down\nup = down"
+    assert _in_circles({"loaders._a": package, "loaders._a.high": high, "loaders._a.low": low}) == found
 
 
 def test_only_the_report_imports_asv() -> None:
@@ -44,24 +104,31 @@ def test_what_renders_reads_no_registry() -> None:
         assert not {"_registry", "loaders._registry"} & names, path
 
 
+def _modules(question: str) -> list[Path]:
+    """Return the module of a question, or all of its package."""
+    place = ROOT / "loaders" / "questions" / question
+    return sorted(place.glob("*.py")) if place.is_dir() else [place.with_suffix(".py")]
+
+
 @pytest.mark.parametrize("question", sorted(_registry.questions()))
 def test_one_stem_three_rooms(question: str) -> None:
-    assert (ROOT / "loaders" / "questions" / f"{question}.py").exists()
+    assert all(path.exists() for path in _modules(question))
     assert (ROOT / "benchmarks" / f"{question}.py").exists()
     assert (ROOT / "tests" / "questions" / f"test_{question}.py").exists()
 
 
 @pytest.mark.parametrize("question", sorted(_registry.questions()))
 def test_a_question_imports_nothing_heavy_and_no_instrument_at_its_top(question: str) -> None:
-    tree = ast.parse((ROOT / "loaders" / "questions" / f"{question}.py").read_text("utf-8"))
     top = {
         name
-        for node in tree.body
+        for path in _modules(question)
+        for node in ast.parse(path.read_text("utf-8")).body
         if isinstance(node, (ast.Import, ast.ImportFrom))
         for name in ([alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""])
     }
     allowed = {"__future__", "collections.abc", "dataclasses", "typing"}
-    assert top - allowed <= {"loaders._contract", "loaders._registry", "loaders._errors"}
+    own = f"loaders.questions.{question}"
+    assert top - allowed <= {"loaders._contract", "loaders._registry", "loaders._errors", own}
 
 
 def test_benchmarks_name_no_strategy() -> None:

@@ -163,7 +163,8 @@ def test_list_names_everything(command: Command, tmp_path: Path) -> None:
     document = one_document(command("list", "--json").stdout)
     assert document.keys() == _registry.questions().keys()
     for question, listed in document.items():
-        assert [each["name"] for each in listed["strategies"]] == list(_registry.variants(question))
+        engines = {name: each.engine for name, each in _registry.variants(question).items()}
+        assert [(each["name"], each["engine"]) for each in listed["strategies"]] == list(engines.items())
     (tmp_path / "mine.py").write_text(MINE)
     assert "first_come" in command("list", "--with", "mine.py").stdout
     assert "first_come" not in command("list").stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -74,6 +75,28 @@ def test_a_strategy_is_added_in_one_place(copy: Path) -> None:
     assert "Put here by a test." in shown["page"]
     assert "planted Put here by a test." in " ".join(_run(copy, "-m", "loaders", "list").split())
     assert "selection-planted" in _run(copy, "-m", "pytest", "--collect-only", "-q", "tests/test_contract.py")
+
+
+def test_a_module_of_strategies_is_added_in_one_place(copy: Path) -> None:
+    before = _batching(copy)
+    (copy / "loaders" / "questions" / "batching" / "an_engine.py").write_text(
+        "from collections.abc import Iterable\n\n"
+        "from loaders._registry import Batch, Job, variant\n"
+        "from loaders.questions.batching import Files, _batch\n\n\n"
+        '@variant\ndef planted(job: Job[Files]) -> Iterable[Batch]:\n    """Put here by a test."""\n'
+        "    return [_batch(job.inputs, [0])]\n",
+        "utf-8",
+    )
+    assert [each["name"] for each in _batching(copy)] == [*(each["name"] for each in before), "planted"]
+    assert "batching-planted" in _run(copy, "-m", "pytest", "--collect-only", "-q", "tests/test_contract.py")
+
+
+def _batching(copy: Path) -> list[dict[str, str]]:
+    """Return the strategies of ``batching`` as they are listed."""
+    strategies: list[dict[str, str]] = json.loads(_run(copy, "-m", "loaders", "list", "--json"))["batching"][
+        "strategies"
+    ]
+    return strategies
 
 
 def test_a_claim_is_added_in_one_place(copy: Path) -> None:

@@ -129,6 +129,7 @@ def test_declaring_returns_the_function_and_registers_it() -> None:
     [
         ({}, "A label.", "which question"),
         ({"question": "selection", "tier": "best"}, "A label.", "none of identical"),
+        ({"question": "selection", "engine": "steam"}, "A label.", "engine 'steam' is none of threads"),
         ({"question": "selection"}, None, "has no docstring"),
     ],
 )
@@ -240,6 +241,37 @@ def test_imports_of_several_names_and_of_modules_under_another() -> None:
         "xml.dom.minidom": {"parse"},
         "email": {"charset", "encoders", "message"},
     }
+
+
+def test_code_that_modules_of_a_question_share_belongs_to_the_strategy() -> None:
+    strategy = _registry.find_variant("batching", "opencv_pool_batches")
+    assert [f"def {name}(" in strategy.source for name in ("opencv_pool_batches", "_batch", "_load", "_parts")] == [
+        True
+    ] * 4
+    assert "def check_drawn_from(" not in strategy.source
+    assert "def _pooled(" not in strategy.source
+    assert strategy.imports == ["concurrent.futures", "cv2", "numpy", "os"]
+
+
+def test_strategies_of_a_package_are_in_the_order_of_its_modules() -> None:
+    modules = [each.build.__module__ for each in _registry.variants("batching").values()]
+    order = [f"loaders.questions.batching.{name}" for name in _registry.find_question("batching").modules]
+    assert list(dict.fromkeys(modules))[: len(order)] == order
+
+
+@pytest.mark.parametrize(
+    ("strategy", "engine"),
+    [
+        ("load_all", ""),
+        ("load_all_from_tensor_slices", "tf.data"),  # its declaration says so, not its module
+        ("opencv_pool", "threads"),
+        ("keras_pydataset_1", "keras"),
+        ("tf1_queue", "tensorflow 1"),
+        ("tfdata_paths_2", "tf.data"),
+    ],
+)
+def test_an_engine_is_that_of_the_module_unless_the_declaration_says_another(strategy: str, engine: str) -> None:
+    assert _registry.find_variant("batching", strategy).engine == engine
 
 
 def test_default_case_comes_first() -> None:

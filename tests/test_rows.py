@@ -143,6 +143,13 @@ def test_verdicts_on_memory_are_counted() -> None:
     assert comparison([record("numpy_to_numpy", 0, time=1.0)]).rows[0].growth is None
 
 
+def test_a_row_names_the_engine_of_its_strategy() -> None:
+    found = rows(
+        comparison([record(name, 0, question="batching", time=1.0) for name in ("path_generator", "tf1_queue")])
+    )
+    assert {name: row.engine for name, row in found.items()} == {"path_generator": "", "tf1_queue": "tensorflow 1"}
+
+
 def test_a_strategy_that_is_no_longer_there_keeps_its_figures() -> None:
     found = rows(comparison([record("numpy_to_numpy", 0, time=1.0), record("forgotten", 0, time=2.0)]))
     assert found["forgotten"].ratio is not None

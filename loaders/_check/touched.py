@@ -31,20 +31,30 @@ def touched(before: Sources, after: Sources, strategies: Mapping[str, Iterable[s
         return {question: set(names) for question, names in strategies.items()}
     found = {}
     for question, names in strategies.items():
-        parts = [_parts(_source(sources, question)) for sources in (before, after)]
+        parts = [_question_parts(sources, question) for sources in (before, after)]
         changed = {name for name in parts[0].keys() | parts[1].keys() if parts[0].get(name) != parts[1].get(name)}
         found[question] = {
             name
             for name in names
-            if any(changed & {"", *_reached(each, _defined(each, name)), *_reached(each, "QUESTION")} for each in parts)
+            if any(changed & (_strategy_reaches(each, name) | _reached(each, "QUESTION")) for each in parts)
         }
     return {question: names for question, names in found.items() if names}
 
 
-def _source(sources: Sources, question: str) -> str:
-    """Return the code of a question; older commits have it beside the machinery."""
-    places = (f"{PACKAGE}/questions/{question}.py", f"{PACKAGE}/{question}.py")
-    return next((sources[place] for place in places if place in sources), "")
+def _question_parts(sources: Sources, question: str) -> dict[str, tuple[str, frozenset[str]]]:
+    """Return what the module of a question defines, or all modules of its package; see ``_parts``.
+
+    Modules of a package import each other's names as they are, so a name that several define counts as one.
+    """
+    package = f"{PACKAGE}/questions/{question}/"
+    alone = (f"{PACKAGE}/questions/{question}.py", f"{PACKAGE}/{question}.py")  # older commits: beside the machinery
+    files = [each for each in sources if each.startswith(package)] or [each for each in alone if each in sources][:1]
+    parts: dict[str, tuple[str, frozenset[str]]] = {}
+    for file in files:
+        for name, (text, uses) in _parts(sources[file], PurePosixPath(file).name).items():
+            before, used = parts.get(name, ("", frozenset()))
+            parts[name] = (before + text, used | uses)
+    return parts
 
 
 def _shared_differs(before: Sources, after: Sources) -> bool:
@@ -73,10 +83,10 @@ def _imported(sources: Sources) -> set[str]:
     return {path for path in found if PurePosixPath(path).parts[1].startswith("_")}
 
 
-def _parts(source: str) -> dict[str, tuple[str, frozenset[str]]]:
+def _parts(source: str, rest: str = "") -> dict[str, tuple[str, frozenset[str]]]:
     """Return what a module defines: for each name its syntax without docstrings, and the names that it uses.
 
-    Statements that define nothing are kept under the empty name.
+    Statements that define nothing, such as imports, are kept under the name ``rest``, which all others use.
     """
     parts: dict[str, tuple[str, frozenset[str]]] = {}
     for node in ast.parse(source).body:
@@ -91,17 +101,20 @@ def _parts(source: str) -> dict[str, tuple[str, frozenset[str]]]:
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             continue  # the docstring of the module or of a constant
         else:
-            names = [""]
-        uses = frozenset(each.id for each in ast.walk(node) if isinstance(each, ast.Name))
-        for name in names or [""]:
+            names = []
+        uses = frozenset({rest, *(each.id for each in ast.walk(node) if isinstance(each, ast.Name))})
+        for name in names or [rest]:
             text, used = parts.get(name, ("", frozenset()))
             parts[name] = (f"{text}\n{ast.dump(node)}", used | uses)
     return parts
 
 
-def _defined(parts: Mapping[str, object], name: str) -> str:
-    """Return the function that declares a strategy: of a sweep it lacks the place at the end."""
-    return name if name in parts else name.rpartition("_")[0]
+def _strategy_reaches(parts: Mapping[str, tuple[str, Set[str]]], name: str) -> set[str]:
+    """Return the names that a strategy uses; every name if no function declares it.
+
+    The function of a sweep lacks the place at the end of the strategy's name.
+    """
+    return _reached(parts, name) or _reached(parts, name.rpartition("_")[0]) or set(parts)
 
 
 def _reached(parts: Mapping[str, tuple[str, Set[str]]], name: str) -> set[str]:

@@ -32,7 +32,7 @@ def command(outside: Sequence[str], *, as_json: bool) -> None:
 
 
 def _document(question: _registry.Question, strategies: Sequence[_registry.Variant]) -> dict[str, object]:
-    facts = ("name", "label", "tier", "matches", "baseline")
+    facts = ("name", "label", "tier", "matches", "baseline", "engine")
     return {
         "title": question.title,
         "axes": {axis: list(values) for axis, values in question.axes.items()},

@@ -6,21 +6,19 @@ before the baseline is read.
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from loaders._corpus._manifest import Corpus, Shard
+from loaders._corpus._manifest import Manifest, Shard, read_manifest, spread
+from loaders._corpus._records import labelled_record, silent_stderr, write_shards
 from loaders._corpus._sources import IMAGE_HEIGHT, IMAGE_WIDTH
-from loaders._corpus._store import BUILDING, labelled_record, load_corpus, silent_stderr, write_shards
-from loaders._durable import remove_abandoned, sync_tree
+from loaders._durable import sync_tree, temporary_beside
 from loaders._errors import InputError
 
 if TYPE_CHECKING:
@@ -32,25 +30,18 @@ INTEGERS = 10_000
 INDEX = "index.json"
 
 
-def encoded(corpus: Corpus, encoding: str, count: int | None = None) -> list[Shard]:
-    """Return the shards of an encoding; see ``Corpus.encoded``."""
-    every = len(corpus.image_paths)
+def encoded(corpus: Path, manifest: Manifest, encoding: str, count: int | None = None) -> list[Shard]:
+    """Return the shards of an encoding of the corpus at a place; see ``Corpus.encoded``."""
+    every = len(manifest.images)
     count = min(count or every, every)
     if encoding == "jpeg" and count == every:
-        return [msgspec.structs.replace(each, path=str(corpus.root / each.path)) for each in corpus.shards]
+        return [msgspec.structs.replace(each, path=str(corpus / each.path)) for each in manifest.shards]
     part = "" if count == every or encoding == "int64" else f"-{count}"
-    root = corpus.root.with_name(f"{corpus.root.name}-{encoding}{part}")
+    root = corpus.with_name(f"{corpus.name}-{encoding}{part}")
     shards = _whole(root)
     if shards is None:
-        command = [
-            sys.executable,
-            "-m",
-            "loaders._corpus._encodings",
-            str(corpus.root),
-            encoding,
-            str(count),
-            str(root),
-        ]
+        code = "from loaders._corpus._encodings import main; main()"
+        command = [sys.executable, "-c", code, str(corpus), encoding, str(count), str(root)]
         made = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
         shards = _whole(root)
         if shards is None:
@@ -72,7 +63,7 @@ def _whole(root: Path) -> list[Shard] | None:
     return shards if whole else None
 
 
-def _records(corpus: Corpus, encoding: str, count: int) -> Iterator[bytes]:
+def _records(corpus: Path, manifest: Manifest, encoding: str, count: int) -> Iterator[bytes]:
     import tensorflow as tf
 
     if encoding == "int64":
@@ -80,16 +71,14 @@ def _records(corpus: Corpus, encoding: str, count: int) -> Iterator[bytes]:
             index = tf.train.Feature(int64_list=tf.train.Int64List(value=[number]))
             yield tf.train.Example(features=tf.train.Features(feature={"index": index})).SerializeToString()
         return
-    paths, labels = corpus.image_paths, corpus.image_labels
-    for place in corpus.evenly(count):
-        if encoding == "jpeg":
-            image = Path(paths[place]).read_bytes()
-        else:
-            image = tf.io.serialize_tensor(decoded(paths[place])).numpy()
-        yield labelled_record(image, labels[place])
+    for place in spread(len(manifest.images), count):
+        image = manifest.images[place]
+        path = corpus / image.path
+        data = path.read_bytes() if encoding == "jpeg" else tf.io.serialize_tensor(_decoded(str(path))).numpy()
+        yield labelled_record(data, image.label)
 
 
-def decoded(path: str) -> tf.Tensor:
+def _decoded(path: str) -> tf.Tensor:
     """Return a picture as a uint8 tensor of at most 500x375, which keeps a record at about 0.5 MB."""
     import tensorflow as tf
 
@@ -103,21 +92,14 @@ def decoded(path: str) -> tf.Tensor:
 
 def main() -> None:
     """Write an encoding beside its final place, then move it there in one rename."""
-    corpus, encoding, images, root = load_corpus(Path(sys.argv[1])), sys.argv[2], int(sys.argv[3]), Path(sys.argv[4])
-    remove_abandoned(root.parent, BUILDING)
-    temporary = Path(tempfile.mkdtemp(prefix=f"{BUILDING}{os.getpid()}-", dir=root.parent))
+    corpus, encoding, images, root = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), Path(sys.argv[4])
+    manifest = read_manifest(corpus)
     count = INTEGERS if encoding == "int64" else images
-    try:
+    with temporary_beside(root) as temporary:
         with silent_stderr():
-            shards = write_shards(temporary, encoding, _records(corpus, encoding, images), count)
+            shards = write_shards(temporary, encoding, _records(corpus, manifest, encoding, images), count)
         (temporary / INDEX).write_bytes(msgspec.json.encode(shards))
         sync_tree(temporary)  # an existing file is later checked by its length only
         if root.exists():  # incomplete, or made by another process meanwhile
             shutil.rmtree(root)
         temporary.rename(root)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-
-
-if __name__ == "__main__":
-    main()

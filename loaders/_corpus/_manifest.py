@@ -4,15 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
-
-from loaders._errors import InputError
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
@@ -94,88 +87,12 @@ class Manifest(msgspec.Struct, frozen=True):
     digests: dict[str, str]
 
 
+def read_manifest(root: Path) -> Manifest:
+    """Return the manifest of the corpus at a place."""
+    return msgspec.json.decode((root / "manifest.json").read_bytes(), type=Manifest)
+
+
 def spread(count: int, most: int) -> list[int]:
     """Return at most ``most`` of ``count`` indices, evenly spread: in a list sorted by label, each keeps its share."""
     few = min(count, most)
     return [index * count // few for index in range(few)]
-
-
-@dataclass(frozen=True)
-class Corpus:
-    """The data that every strategy works on. All arrays are RGB."""
-
-    root: Path
-    manifest: Manifest
-
-    @property
-    def labels(self) -> list[str]:
-        """Class names; a label is an index into them."""
-        return self.manifest.labels
-
-    @property
-    def image_paths(self) -> list[str]:
-        """Absolute paths of the JPEG files, sorted by label."""
-        return [str(self.root / image.path) for image in self.manifest.images]
-
-    @property
-    def image_labels(self) -> list[int]:
-        """The label of each of ``image_paths``."""
-        return [image.label for image in self.manifest.images]
-
-    def evenly(self, most: int) -> list[int]:
-        """Return the indices of at most ``most`` images, evenly spread so that every label keeps its share."""
-        return spread(len(self.manifest.images), most)
-
-    def amount(self, data: str, most: int) -> int:
-        """Return how many images ``x1``, ``x4`` or ``x16`` means, in sixteenths of ``most`` (of all, if fewer).
-
-        Raises
-        ------
-        InputError
-            If there are not that many.
-        """
-        count = max(1, min(most, len(self.manifest.images)) * int(data.removeprefix("x")) // 16)
-        if count > len(self.manifest.images):
-            raise InputError(
-                f"data {data} is {count} images, and there are {len(self.manifest.images)}; --size large has more"
-            )
-        return count
-
-    @property
-    def shard_paths(self) -> list[str]:
-        """Absolute paths of the TFRecord files, in order; a record holds ``image`` (JPEG bytes) and ``label``."""
-        return [str(self.root / shard.path) for shard in self.manifest.shards]
-
-    @property
-    def shards(self) -> list[Shard]:
-        """The TFRecord files with the position of each record."""
-        return self.manifest.shards
-
-    def encoded(self, encoding: str, count: int | None = None) -> list[Shard]:
-        """Return the shards of an encoding, with absolute paths; it is made when first requested.
-
-        With ``count``, it holds only that many of the images, evenly spread (see ``evenly``).
-
-        ``jpeg``: as ``shards``. ``tensor``: the decoded pixels (uint8, at most 500x375, about 0.5 MB) as
-        ``tf.io.serialize_tensor`` writes them, and the label. ``int64``: the numbers from 0 to 9999 and no picture.
-
-        Raises
-        ------
-        InputError
-            If it cannot be written.
-        """
-        from loaders._corpus import _encodings
-
-        return _encodings.encoded(self, encoding, count)
-
-    def patches(self) -> NDArray[np.uint8]:
-        """Return 2000 patches cut from the images, shape (2000, 32, 32, 3), uint8."""
-        import numpy as np
-
-        return np.asarray(np.load(self.root / "patches.npy", allow_pickle=False), np.uint8)
-
-    def photographs(self) -> NDArray[np.uint8]:
-        """Return photographs of 640x480, shape (n, 480, 640, 3), uint8."""
-        import numpy as np
-
-        return np.asarray(np.load(self.root / "photographs.npy", allow_pickle=False), np.uint8)

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 import math
 import os
 import shutil
-import sys
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,8 +15,10 @@ import msgspec
 import platformdirs
 
 from loaders._corpus import _sources
-from loaders._corpus._manifest import SIZES, Corpus, Image, LeftOut, Manifest, Shard, spread
-from loaders._durable import remove_abandoned
+from loaders._corpus._corpus import Corpus
+from loaders._corpus._manifest import SIZES, Image, LeftOut, Manifest, read_manifest, spread
+from loaders._corpus._records import labelled_record, silent_stderr, write_shards
+from loaders._durable import temporary_beside
 from loaders._errors import InputError
 
 if TYPE_CHECKING:
@@ -31,11 +29,9 @@ FORMAT = 1
 """Increased by hand when the layout or the content of a corpus changes."""
 
 SEED = 20240229
-SHARDS = 5
 PATCHES = 2000
 PATCH_SIDE = 32
 PHOTOGRAPH = (640, 480)
-BUILDING = "building-"
 
 Say = Callable[[str], None]
 Progress = Callable[[Iterable[_sources.Picture | LeftOut], int], Iterable[_sources.Picture | LeftOut]]
@@ -48,7 +44,7 @@ def cache_root() -> Path:
 
 def load_corpus(root: Path) -> Corpus:
     """Return the corpus that ``open_corpus`` has put at a place; nothing is verified."""
-    return Corpus(root, msgspec.json.decode((root / "manifest.json").read_bytes(), type=Manifest))
+    return Corpus(root, read_manifest(root))
 
 
 def open_corpus(
@@ -133,25 +129,19 @@ def _verified(root: Path, say: Say) -> Corpus | None:
 
 def _build(root: Path, key: str, size: str, found: list[_sources.Found], progress: Progress) -> Corpus:
     """Write a corpus beside its final place, then move it there in one rename."""
-    with _writing(root):
-        root.parent.mkdir(parents=True, exist_ok=True)
-        remove_abandoned(root.parent, BUILDING)
-        temporary = Path(tempfile.mkdtemp(prefix=f"{BUILDING}{os.getpid()}-", dir=root.parent))
+    with _writing(root), temporary_beside(root) as temporary:
+        pictures: Iterable[_sources.Picture | LeftOut]
+        if found:
+            count, pictures = len(found), map(_sources.read, found)
+        else:
+            count, pictures = SIZES[size].images, _sources.photographs(SIZES[size].images, SEED)
+        manifest = _write(temporary, key, size, progress(pictures, count), own=bool(found))
+        (temporary / "manifest.json").write_bytes(msgspec.json.encode(manifest))
         try:
-            pictures: Iterable[_sources.Picture | LeftOut]
-            if found:
-                count, pictures = len(found), map(_sources.read, found)
-            else:
-                count, pictures = SIZES[size].images, _sources.photographs(SIZES[size].images, SEED)
-            manifest = _write(temporary, key, size, progress(pictures, count), own=bool(found))
-            (temporary / "manifest.json").write_bytes(msgspec.json.encode(manifest))
-            try:
-                temporary.rename(root)
-            except OSError:
-                if not root.exists():  # otherwise another process built the same corpus meanwhile
-                    raise
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
+            temporary.rename(root)
+        except OSError:
+            if not root.exists():  # otherwise another process built the same corpus meanwhile
+                raise
     return load_corpus(root)
 
 
@@ -213,36 +203,6 @@ def _jpeg_records(root: Path, images: list[Image]) -> Iterator[bytes]:
         yield labelled_record((root / image.path).read_bytes(), image.label)
 
 
-def labelled_record(image: bytes, label: int) -> bytes:
-    """Return a serialised ``tf.train.Example`` of an image, in any encoding, and its label."""
-    import tensorflow as tf
-
-    encoded = tf.train.Feature(bytes_list=tf.train.BytesList(value=[image]))
-    index = tf.train.Feature(int64_list=tf.train.Int64List(value=[label]))
-    features = tf.train.Features(feature={"image": encoded, "label": index})
-    return bytes(tf.train.Example(features=features).SerializeToString(deterministic=True))
-
-
-def write_shards(root: Path, name: str, records: Iterator[bytes], count: int) -> list[Shard]:
-    """Write ``count`` records, in order and as they come, into TFRecord files of about equal length."""
-    import tensorflow as tf
-
-    shards = []
-    for index in range(SHARDS):
-        path = f"{name}-{index:05}-of-{SHARDS:05}.tfrecord"
-        offsets, lengths, position = [], [], 0
-        with tf.io.TFRecordWriter(str(root / path)) as writer:
-            for record in itertools.islice(records, (index + 1) * count // SHARDS - index * count // SHARDS):
-                writer.write(record)
-                # A TFRecord is: length (8 bytes), its checksum (4), the payload, its checksum (4).
-                # https://www.tensorflow.org/tutorials/load_data/tfrecord#tfrecords_format_details
-                offsets.append(position + 12)
-                lengths.append(len(record))
-                position += 16 + len(record)
-        shards.append(Shard(path, offsets, lengths))
-    return shards
-
-
 def _cut_patches(root: Path, images: list[Image], random: np.random.Generator) -> NDArray[np.uint8]:
     """Cut PATCHES squares of PATCH_SIDE, about the same number from each image."""
     import numpy as np
@@ -292,20 +252,6 @@ def _middle(picture: NDArray[np.uint8], width: int, height: int) -> NDArray[np.u
 def _digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
-
-
-@contextmanager
-def silent_stderr() -> Iterator[None]:
-    """Discard what native code writes to standard error."""
-    sys.stderr.flush()
-    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(nowhere, 2)
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nowhere)
 
 
 class _writing:  # noqa: N801 - used as `with _writing(root):`

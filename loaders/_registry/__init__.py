@@ -1,8 +1,8 @@
 """How questions and strategies are declared, and found.
 
-A strategy is a function under ``@variant``. Its question is the module that defines it, its name is the function's,
-and its label is the first line of its docstring. Everything else (asv parameters, contract tests, the command line,
-the page) reads this registry, so adding a strategy edits one file.
+A strategy is a function under ``@variant``. Its question is the module or package that defines it, its name is the
+function's, and its label is the first line of its docstring. Everything else (asv parameters, contract tests, the
+command line, the page) reads this registry, so adding a strategy edits one file.
 """
 
 from loaders._registry.code import imports_of

@@ -14,7 +14,7 @@ def imports_of(function: Callable[..., Any]) -> dict[str, set[str]]:
 
     The trial imports these beforehand, so that no figure includes import time or memory; the attributes matter
     because NumPy, scikit-image and TensorFlow load parts of themselves on first access. Helper functions of the same
-    module are followed. This is a first guess: what other code imports is found out by running it.
+    question are followed. This is a first guess: what other code imports is found out by running it.
     """
     import dis
 
@@ -52,35 +52,41 @@ def imports_of(function: Callable[..., Any]) -> dict[str, set[str]]:
 
 
 def _helpers_of(function: Callable[..., Any]) -> list[types.FunctionType]:
-    """Return the functions of the same module that a function calls, and those that they call in turn."""
+    """Return the functions of the same home that a function calls, and those that they call in turn."""
     unwrapped = inspect.unwrap(function)
     if not isinstance(unwrapped, types.FunctionType):
         return []
     import dis
 
-    module_globals = unwrapped.__globals__
-    found: dict[str, types.FunctionType] = {}
+    home = _home(unwrapped)
+    found: list[types.FunctionType] = []
 
-    def follow(code: types.CodeType) -> None:
+    def follow(code: types.CodeType, module_globals: dict[str, Any]) -> None:
         for constant in code.co_consts:
             if isinstance(constant, types.CodeType):
-                follow(constant)
+                follow(constant, module_globals)
         # Not ``co_names``, which has attributes too: ``tf.py_function`` is no function of this module.
-        for name in {each.argval for each in dis.get_instructions(code) if each.opname == "LOAD_GLOBAL"}:
+        for name in dict.fromkeys(each.argval for each in dis.get_instructions(code) if each.opname == "LOAD_GLOBAL"):
             helper = module_globals.get(name)
-            if not isinstance(helper, types.FunctionType) or helper is unwrapped or name in found:
+            if not isinstance(helper, types.FunctionType) or helper is unwrapped or helper in found:
                 continue
-            if helper.__globals__ is module_globals:
-                found[name] = helper
-                follow(helper.__code__)
+            if _home(helper) == home:
+                found.append(helper)
+                follow(helper.__code__, helper.__globals__)
 
-    follow(unwrapped.__code__)
-    return list(found.values())
+    follow(unwrapped.__code__, unwrapped.__globals__)
+    return found
+
+
+def _home(function: Callable[..., Any]) -> str:
+    """Return the module that defines a function or, for a question of several modules, their package."""
+    parts = function.__module__.split(".")
+    return ".".join(parts[:3] if parts[:2] == ["loaders", "questions"] else parts)
 
 
 @functools.cache
 def source_of(function: Callable[..., Any]) -> str:
-    """Return the code of a function and of its module's functions that it calls."""
+    """Return the code of a function and of its question's functions that it calls."""
     functions: list[Callable[..., Any]] = [function, *_helpers_of(function)]
     return "\n\n".join(map(_getsource, functions))
 

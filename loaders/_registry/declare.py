@@ -9,11 +9,12 @@ import inspect
 import pkgutil
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import Any, TypeVar, Unpack, overload
 
 from loaders._contract import TIERS
 from loaders._errors import InputError
-from loaders._registry.values import Batch, Build, BuildT, Facts, Job, Question, Variant
+from loaders._registry.values import ENGINES, Batch, Build, BuildT, Facts, Job, Question, Variant
 
 Place = int | str
 """Of a strategy in a sweep."""
@@ -52,7 +53,7 @@ def variant(
     Parameters
     ----------
     question
-        The question that it answers; by default that of the module which defines it.
+        The question that it answers; by default that of the module, or package, which defines it.
     sweep
         Declares a strategy for each of these places: ``sweep={1: {}, 2: {}}`` over ``name`` declares ``name_1`` and
         ``name_2``. The function is given the place after the job, and ``{at}`` in its docstring is the place. What a
@@ -63,7 +64,7 @@ def variant(
     Raises
     ------
     InputError
-        For a function without a question or a docstring, an unknown tier, or a name already taken.
+        For a function without a question or a docstring, an unknown tier or engine, or a name already taken.
     """
 
     def register(function: Callable[..., Iterable[Batch]]) -> Callable[..., Iterable[Batch]]:
@@ -85,12 +86,16 @@ def _register(function: Build, question: str | None, facts: Facts) -> None:
         )
     if (tier := facts.get("tier", TIERS[0])) not in TIERS:
         raise InputError(f"{function.__name__}: tier {tier!r} is none of {', '.join(TIERS)}")
+    engine = facts.get("engine", ENGINES.get(function.__module__.rpartition(".")[2], ""))
+    if engine not in ("", *ENGINES.values()):
+        raise InputError(f"{function.__name__}: engine {engine!r} is none of {', '.join(ENGINES.values())}")
     if not function.__doc__:
         raise InputError(f"{function.__name__} has no docstring; its first line is the strategy's label")
     strategies = _variants.setdefault(belongs_to, {})
     if function.__name__ in strategies:
         raise InputError(f"{belongs_to} already has a strategy named {function.__name__}")
-    strategies[function.__name__] = Variant(question=belongs_to, name=function.__name__, build=function, **facts)
+    declared: Facts = {**facts, "engine": engine}
+    strategies[function.__name__] = Variant(question=belongs_to, name=function.__name__, build=function, **declared)
 
 
 def _at(function: Callable[..., Iterable[Batch]], at: Place) -> Build:
@@ -122,10 +127,21 @@ def _declared() -> dict[str, Question]:
     for module_info in pkgutil.iter_modules([str(Path(__file__).parents[1] / "questions")]):
         module = importlib.import_module(f"loaders.questions.{module_info.name}")
         declared: Question = module.QUESTION
+        _import_parts(module, declared.modules)
         found[module_info.name] = Question(
             **{**declared.__dict__, "name": module_info.name, "doc": inspect.cleandoc(module.__doc__ or "")}
         )
     return found
+
+
+def _import_parts(package: ModuleType, first: Iterable[str]) -> None:
+    """Import the modules of a question that is a package, which registers their strategies: these first, then by name.
+
+    A question that is one module has none.
+    """
+    found = [each.name for each in pkgutil.iter_modules(getattr(package, "__path__", ()))]  # sorted
+    for name in dict.fromkeys([*first, *found]):
+        importlib.import_module(f"{package.__name__}.{name}")
 
 
 def find_question(name: str) -> Question:

@@ -38,6 +38,18 @@ Convert = Callable[["Job[Any]"], None]
 BuildT = TypeVar("BuildT", bound=Build)
 
 
+ENGINES = {
+    "pool": "threads",
+    "tfdata": "tf.data",
+    "keras": "keras",
+    "tf1": "tensorflow 1",
+    "torch": "torch",
+    "grain": "grain",
+    "spdl": "spdl",
+}
+"""What puts a strategy's batches together, by the name of the module that holds such strategies."""
+
+
 class Skip(Exception):  # noqa: N818 - it reads `raise Skip("jemalloc is not installed")`, and is no error
     """Raised by a strategy that cannot run here; the record and the page give the reason."""
 
@@ -111,7 +123,7 @@ class Job(Generic[Inputs]):
 
 @dataclass(frozen=True)
 class Question:
-    """What all strategies of one module have in common. The module's docstring explains it.
+    """What all strategies of one module or package have in common. Its docstring explains it.
 
     Attributes
     ----------
@@ -152,6 +164,9 @@ class Question:
         soon as the next is requested, as a training loop does.
     calibrates
         Its strategies have a ``truth``: it shows how far to trust the instruments, not which loader to choose.
+    modules
+        The modules of a package in the order in which their strategies are listed; modules that are not named here
+        follow, by name.
     """
 
     prepare: Callable[[Corpus, Case, int], Any]
@@ -170,6 +185,7 @@ class Question:
     ranked_by: str = "epoch_time"
     keeps_output: bool = False
     calibrates: bool = False
+    modules: Sequence[str] = ()
     name: str = ""
     doc: str = ""
 
@@ -210,6 +226,9 @@ class Variant:
     tier
         How its output relates to the others': *identical*, *same purpose* (the quality is stated beside
         the time) or *as typed* (what people write, whatever it returns).
+    engine
+        What puts its batches together, one of ``ENGINES``; by default that of its module. Empty where the strategy's
+        own code does, and in questions that do not say.
     matches
         The strategy whose output this one reproduces by other means; the page shows the pair's ratio.
     variables
@@ -248,6 +267,7 @@ class Variant:
     build: Build
     baseline: bool = False
     tier: str = TIERS[0]
+    engine: str = ""
     matches: str | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
     preload: str | None = None
@@ -290,7 +310,7 @@ class Variant:
 
     @property
     def source(self) -> str:
-        """The code of the strategy, and of the functions in its module that it calls, for the page."""
+        """The code of the strategy, and of its question's functions that it calls, for the page."""
         return code.source_of(self.build)
 
     @property
@@ -304,6 +324,7 @@ class Facts(TypedDict, total=False):
 
     baseline: bool
     tier: str
+    engine: str
     matches: str
     variables: Mapping[str, str]
     preload: str

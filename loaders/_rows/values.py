@@ -161,7 +161,7 @@ class Row(msgspec.Struct, frozen=True):
         The strategy's code and the modules that it imports by name; empty if this checkout lacks it.
     is_outside
         Whether a ``--with`` file declares it.
-    capacity
+    capacity, engine
         See ``loaders._registry.Variant``.
     """
 
@@ -239,6 +239,7 @@ class Row(msgspec.Struct, frozen=True):
     imports: list[str] = []
     is_outside: bool = False
     capacity: int = 0
+    engine: str = ""
 
 
 def worked_first(row: Row) -> bool:

@@ -89,6 +89,8 @@ def _read() -> dict[str, list[str]]:
 def _key(trial: Trial) -> str:
     """Return a key for a strategy and its version: the code of its question and of outside files, and the packages."""
     state = hashlib.blake2b(repr((platform.python_version(), machine.packages())).encode(), digest_size=8)
-    for file in (Path(__file__).parents[1] / "questions" / f"{trial.question}.py", *map(Path, trial.outside)):
+    questions = Path(__file__).parents[1] / "questions"
+    modules = sorted((questions / trial.question).glob("*.py"))  # of a package
+    for file in (questions / f"{trial.question}.py", *modules, *map(Path, trial.outside)):
         state.update(file.read_bytes() if file.is_file() else b"")
     return f"{trial.question}.{trial.strategy} {state.hexdigest()}"

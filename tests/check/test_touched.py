@@ -58,6 +58,15 @@ EVERY = {"plain", "clever", "swept_1", "swept_autotune"}
 STRATEGIES = dict.fromkeys(("question", "other"), EVERY)
 
 
+PACKAGED = {
+    "loaders/questions/packaged/__init__.py": QUESTION.partition("@variant")[0] + "def _read(job):\n    return job\n",
+    "loaders/questions/packaged/one.py": "from loaders.questions.packaged import _read\n\n\n"
+    "@variant\ndef plain(job):\n    return _read(job)\n",
+    "loaders/questions/packaged/two.py": "from loaders.questions.packaged import LIMIT\n\n\n"
+    "@variant\ndef clever(job):\n    return LIMIT\n",
+}
+
+
 def _changed(path: str, old: str, new: str) -> dict[str, set[str]]:
     assert old in SOURCES[path]
     after = {**SOURCES, path: SOURCES[path].replace(old, new)}
@@ -95,6 +104,40 @@ def test_what_runs_nothing_touches_nothing(old: str, new: str) -> None:
 )
 def test_a_change_touches_what_reaches_it(old: str, new: str, names: set[str]) -> None:
     assert _changed("loaders/questions/question.py", old, new) == {"question": names}
+
+
+@pytest.mark.parametrize(
+    ("module", "old", "new", "names"),
+    [
+        ("one", "return _read", "return 2 * _read", {"plain"}),
+        ("two", "from", "import os\nfrom", {"clever"}),
+        ("__init__", "return job", "return [job]", {"plain"}),
+        ("__init__", "LIMIT = 5", "LIMIT = 6", {"clever"}),
+        ("__init__", "return SIDE", "return 2 * SIDE", {"plain", "clever"}),
+        ("__init__", "from loaders", "import os\nfrom loaders", {"plain", "clever"}),
+    ],
+)
+def test_a_change_in_a_package_touches_what_reaches_it(module: str, old: str, new: str, names: set[str]) -> None:
+    before = {**SOURCES, **PACKAGED}
+    path = f"loaders/questions/packaged/{module}.py"
+    assert old in before[path]
+    after = {**before, path: before[path].replace(old, new, 1)}
+    strategies = {"packaged": {"plain", "clever"}, **STRATEGIES}
+    assert touched(before, after, strategies) == touched(after, before, strategies) == {"packaged": names}
+
+
+def test_a_new_module_of_a_package_touches_no_strategy_of_the_others() -> None:
+    before = {**SOURCES, **PACKAGED}
+    after = {
+        **before,
+        "loaders/questions/packaged/three.py": "import os\n\n\n@variant\ndef new(job):\n    return job\n",
+    }
+    assert touched(before, after, {"packaged": {"plain", "clever"}}) == {}
+
+
+def test_a_strategy_that_no_function_declares_is_touched_by_any_change_of_its_question() -> None:
+    after = {path: text.replace("LIMIT = 5", "LIMIT = 6") for path, text in SOURCES.items()}
+    assert touched(SOURCES, after, {"question": {"made", "plain"}}) == {"question": {"made"}}
 
 
 @pytest.mark.parametrize("path", ["loaders/_trial/memory.py", "loaders/_trial/watch.py", "loaders/_errors.py"])

@@ -1,0 +1,172 @@
+"""Batching: everything in memory, or a batch at a time.
+
+*Asked.* A model is to be trained on a folder of labelled photographs. What does it cost to load them all first? Of the
+strategies that read one batch at a time, which is fastest while keeping memory independent of the amount of data?
+
+*Held fixed.* The JPEG files' paths are shuffled. Each image is decoded, reduced to 224x224 and scaled to float32 from
+-1 to 1; a batch holds 32. ``data`` is 40, 160 or 640 of the photographs (x1, x4, x16), or a sixteenth, a quarter or all
+of a smaller corpus; x64 is 2560. With ``augment`` each image is flipped, shifted and brightened by its own seeded
+amounts. OpenCV decodes each image on one thread; strategies that decode with TensorFlow are in another tier.
+
+*Not measured.* Training, which would hide the reading.
+
+*Invisible when* a training step takes longer than decoding its batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from loaders._contract import Quality, check_drawn_from, psnr
+from loaders._registry import Batch, Case, Job, Question, Variant
+
+if TYPE_CHECKING:
+    import numpy as np
+    import tensorflow as tf
+    from numpy.typing import NDArray
+
+    from loaders._corpus import Corpus
+
+SIDE = 224
+SHIFT = 20
+"""Largest shift in either direction, in pixels; what leaves on one side comes back on the other."""
+
+BRIGHTEN = 40
+"""Largest change up or down, in grey levels."""
+
+MOST = 640
+"""Most images in ``x16``: as float32 they take 385 MB, enough to tell loading everything from loading a batch."""
+
+
+@dataclass(frozen=True)
+class Files:
+    """JPEG files in a shuffled order, and how each is changed.
+
+    Attributes
+    ----------
+    paths, labels
+        The path and the label of each file.
+    changes
+        int32 array of shape (n, 4): whether to flip, pixels down, pixels right, grey levels up.
+    """
+
+    paths: list[str]
+    labels: NDArray[np.int64]
+    changes: NDArray[np.int32]
+
+
+def _prepare(corpus: Corpus, case: Case, seed: int) -> Files:
+    import numpy as np
+
+    random = np.random.default_rng(seed)
+    paths, labels = corpus.image_paths, corpus.image_labels
+    count = corpus.amount(case["data"], MOST)
+    chosen = random.permutation(len(paths))[:count]
+    most = np.array([1, SHIFT, SHIFT, BRIGHTEN])
+    least = np.array([0, -SHIFT, -SHIFT, -BRIGHTEN])
+    changes = random.integers(least, most + 1, (count, 4), np.int32)
+    if case["augment"] == "off":
+        changes[:] = 0
+    return Files([paths[index] for index in chosen], np.array([labels[index] for index in chosen]), changes)
+
+
+def _check(job: Job[Files], variant: Variant, batches: Iterable[Batch]) -> Quality:
+    import numpy as np
+
+    data, is_native = job.inputs, variant.tier == "same purpose"
+
+    def pixels(images: Any) -> NDArray[np.uint8]:
+        # TensorFlow may multiply by 1 / 127.5 where the code divides, so whole grey levels are compared.
+        return np.asarray(np.rint((np.asarray(images, np.float32) + np.float32(1)) * np.float32(127.5)), np.uint8)
+
+    native = _native(data) if is_native else None
+
+    def expected() -> Iterator[tuple[Any, Any]]:
+        for index in range(len(data.paths)):
+            yield (pixels(native(index) if native else _load(data, index)), data.labels[index])
+
+    def delivered() -> Iterator[Batch]:
+        for images, labels in batches:
+            array = np.asarray(images)
+            # Anything but float32 is left as it is, and so fails the comparison.
+            yield (pixels(array) if array.dtype == np.float32 else array, labels)
+
+    check_drawn_from(expected(), len(data.paths), delivered())
+    if native is None:
+        return Quality()
+    few = range(0, len(data.paths), max(1, len(data.paths) // 20))
+    return Quality(psnr=min(psnr(pixels(native(each)), pixels(_load(data, each))) for each in few))
+
+
+QUESTION = Question(
+    prepare=_prepare,
+    check=_check,
+    axes={"data": ("x1", "x4", "x16", "x64"), "augment": ("off", "on")},
+    size_axis="data",
+    ranked_by="steady_time",
+    epochs=2,
+    quick_epochs=2,
+    slices=(
+        {"data": "x16", "augment": "off"},
+        {"data": "x1", "augment": "off"},
+        {"data": "x4", "augment": "off"},
+        {"data": "x4", "augment": "on"},
+    ),
+    # The order in which results know the strategies; a new module follows these without being named here.
+    modules=("memory", "generator", "pool", "keras", "tf1", "tfdata", "mapped"),
+)
+
+
+def _load(data: Files, index: int) -> NDArray[np.float32]:
+    """Decode, reduce, change and scale one image with OpenCV."""
+    import cv2
+    import numpy as np
+
+    picture = cv2.cvtColor(np.asarray(cv2.imread(data.paths[index])), cv2.COLOR_BGR2RGB)
+    reduced = cv2.resize(picture, (SIDE, SIDE), interpolation=cv2.INTER_AREA)
+    flip, down, right, up = (int(each) for each in data.changes[index])
+    if flip:
+        reduced = reduced[:, ::-1]
+    if down or right:
+        reduced = np.roll(reduced, (down, right), (0, 1))
+    if up:
+        reduced = np.clip(reduced.astype(np.int16) + up, 0, 255)
+    return np.asarray(reduced, np.float32) / np.float32(127.5) - np.float32(1)
+
+
+def _batch(data: Files, indices: Iterable[int]) -> tuple[Any, Any]:
+    """Load the images at these indices, one after another, into one array of shape (n, 224, 224, 3)."""
+    import numpy as np
+
+    chosen = list(indices)
+    images = np.empty((len(chosen), SIDE, SIDE, 3), np.float32)
+    for place, index in enumerate(chosen):
+        images[place] = _load(data, index)
+    return images, data.labels[chosen]
+
+
+def _parts(job: Job[Files]) -> list[range]:
+    """Return the indices of each batch."""
+    count = len(job.inputs.paths)
+    return [range(start, min(start + job.batch_size, count)) for start in range(0, count, job.batch_size)]
+
+
+def _native(data: Files) -> Callable[[int], tf.Tensor]:
+    """Return a function that decodes, reduces, changes and scales the image at an index with TensorFlow."""
+    import tensorflow as tf
+
+    steps = tf.function(_native_steps)
+    return lambda index: steps(tf.constant(data.paths[index]), tf.constant(data.changes[index]))
+
+
+def _native_steps(path: tf.Tensor, change: tf.Tensor) -> tf.Tensor:
+    import tensorflow as tf
+
+    picture = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
+    reduced = tf.cast(tf.round(tf.image.resize(picture, (SIDE, SIDE), method="area")), tf.int32)
+    flipped = tf.where(change[0] > 0, reduced[:, ::-1], reduced)
+    shifted = tf.roll(flipped, change[1:3], (0, 1))
+    brighter = tf.clip_by_value(shifted + change[3], 0, 255)
+    return tf.cast(brighter, tf.float32) / 127.5 - 1.0

@@ -1,0 +1,34 @@
+"""A Python generator loads a batch at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from loaders._registry import Batch, Job, variant
+from loaders.questions.batching import SIDE, Files, _batch, _parts
+
+
+@variant(baseline=True, quick=True)
+def path_generator(job: Job[Files]) -> Iterable[Batch]:
+    """A Python generator over batches of paths: one image after another, on one thread."""
+    for part in _parts(job):
+        yield _batch(job.inputs, part)
+
+
+@variant(engine="tf.data")
+def path_generator_from_generator(job: Job[Files]) -> Iterable[Batch]:
+    """The same generator through ``Dataset.from_generator`` and prefetch."""
+    import tensorflow as tf
+
+    def generate() -> Iterator[Batch]:
+        for part in _parts(job):
+            yield _batch(job.inputs, part)
+
+    return tf.data.Dataset.from_generator(generate, output_signature=_signature()).prefetch(tf.data.AUTOTUNE)
+
+
+def _signature() -> Any:
+    import tensorflow as tf
+
+    return (tf.TensorSpec((None, SIDE, SIDE, 3), tf.float32), tf.TensorSpec((None,), tf.int64))

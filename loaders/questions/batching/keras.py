@@ -1,0 +1,61 @@
+"""Keras: ``PyDataset`` with its workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from loaders._registry import Batch, Job, variant
+from loaders.questions.batching import Files, _batch, _parts
+
+
+def _pydataset(job: Job[Files], workers: int, *, use_multiprocessing: bool = False) -> Iterable[Batch]:
+    """Read a ``PyDataset`` through the adapter that Keras uses in ``fit``: read by hand, it would use no workers."""
+    import keras
+    from keras.src.trainers.data_adapters.py_dataset_adapter import PyDatasetAdapter
+
+    data, parts = job.inputs, _parts(job)
+
+    class Batches(keras.utils.PyDataset):  # type: ignore[misc] # keras ships without types
+        def __len__(self) -> int:
+            return len(parts)
+
+        def __getitem__(self, index: int) -> tuple[Any, Any]:
+            return _batch(data, parts[index])
+
+    dataset = Batches(workers=workers, use_multiprocessing=use_multiprocessing, max_queue_size=10)
+    adapter = PyDatasetAdapter(dataset, shuffle=False)
+
+    def batches() -> Iterator[Batch]:
+        adapter.on_epoch_begin()
+        yield from adapter.get_tf_dataset()
+        adapter.on_epoch_end()
+
+    return batches()
+
+
+@variant(capacity=(10 + 1 + 2) * 32)  # the queue, one batch per worker, two in hand
+def keras_pydataset_1(job: Job[Files]) -> Iterable[Batch]:
+    """Keras ``PyDataset`` through its adapter, one worker thread, ``max_queue_size=10``."""
+    return _pydataset(job, workers=1)
+
+
+@variant(capacity=(10 + 2 + 2) * 32)
+def keras_pydataset_2(job: Job[Files]) -> Iterable[Batch]:
+    """Keras ``PyDataset``, two worker threads."""
+    return _pydataset(job, workers=2)
+
+
+@variant(capacity=(10 + 4 + 2) * 32)
+def keras_pydataset_4(job: Job[Files]) -> Iterable[Batch]:
+    """Keras ``PyDataset``, four worker threads."""
+    return _pydataset(job, workers=4)
+
+
+@variant(capacity=(10 + 4 + 2) * 32)
+def keras_pydataset_processes(job: Job[Files]) -> Iterable[Batch]:
+    """Keras ``PyDataset``, four worker processes; their memory is in that of the process tree.
+
+    It hangs now and then: the workers are forked from a process in which TensorFlow's threads hold locks.
+    """
+    return _pydataset(job, workers=4, use_multiprocessing=True)

@@ -1,0 +1,60 @@
+"""A pool of threads loads images, or whole batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from loaders._registry import Batch, Job, variant
+from loaders.questions.batching import SIDE, Files, _batch, _load, _parts
+
+
+@variant(quick=True)
+def path_generator_pool(job: Job[Files]) -> Iterable[Batch]:
+    """A Python generator over batches of paths that a pool of threads decodes, with the next batch under way."""
+    return _pooled(job, ahead=1)
+
+
+@variant(ceiling=True)
+def opencv_pool(job: Job[Files]) -> Iterable[Batch]:
+    """The ceiling: a bare pool of OpenCV decoders, one thread per core, which is given everything at once."""
+    return _pooled(job, ahead=len(job.inputs.paths))
+
+
+@variant(ceiling=True)
+def opencv_pool_batches(job: Job[Files]) -> Iterable[Batch]:
+    """The ceiling, another way: a bare pool, one thread per core, each of which decodes whole batches."""
+    import os
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        yield from pool.map(lambda part: _batch(job.inputs, part), _parts(job))
+
+
+def _pooled(job: Job[Files], ahead: int) -> Iterator[Batch]:
+    """Yield batches that a pool of threads decodes; ``ahead`` more batches are under way while one is in use."""
+    import itertools
+    import os
+    from collections import deque
+    from concurrent.futures import ThreadPoolExecutor
+
+    import numpy as np
+
+    data, to_come = job.inputs, iter(_parts(job))
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+
+        def begin(part: range) -> tuple[range, Any, list[Any]]:
+            images = np.empty((len(part), SIDE, SIDE, 3), np.float32)
+
+            def put(place: int, index: int) -> None:
+                images[place] = _load(data, index)
+
+            return part, images, [pool.submit(put, place, index) for place, index in enumerate(part)]
+
+        under_way = deque(begin(part) for part in itertools.islice(to_come, ahead + 1))
+        while under_way:
+            part, images, waiting = under_way.popleft()
+            for each in waiting:
+                each.result()
+            under_way.extend(begin(part) for part in itertools.islice(to_come, 1))
+            yield images, data.labels[part.start : part.stop]

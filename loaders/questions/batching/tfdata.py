@@ -1,0 +1,52 @@
+"""tf.data: ``map`` over paths or indices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from loaders._registry import Batch, Job, variant
+from loaders.questions.batching import SIDE, Files, _load, _native_steps
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+
+def _tfdata(job: Job[Files], calls: int, image: Callable[[Any, Any], Any]) -> Any:
+    import tensorflow as tf
+
+    data = job.inputs
+    files = tf.data.Dataset.from_tensor_slices((data.paths, data.changes, data.labels))
+    loaded = files.map(lambda path, change, label: (image(path, change), label), num_parallel_calls=calls)
+    return loaded.batch(job.batch_size).prefetch(tf.data.AUTOTUNE)
+
+
+@variant(tier="same purpose")
+def tfdata_paths_2(job: Job[Files]) -> Iterable[Batch]:
+    """tf.data over paths, TensorFlow's own operations, two parallel calls."""
+    return _tfdata(job, 2, _native_steps)
+
+
+@variant(tier="same purpose")
+def tfdata_paths_autotune(job: Job[Files]) -> Iterable[Batch]:
+    """tf.data over paths, TensorFlow's own operations, ``AUTOTUNE``."""
+    import tensorflow as tf
+
+    return _tfdata(job, tf.data.AUTOTUNE, _native_steps)
+
+
+@variant
+def tfdata_numpy_function(job: Job[Files]) -> Iterable[Batch]:
+    """tf.data over indices, the same OpenCV code in a ``numpy_function``, ``AUTOTUNE``."""
+    import tensorflow as tf
+
+    data = job.inputs
+
+    def load(index: tf.Tensor, label: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        image = tf.numpy_function(lambda each: _load(data, int(each)), [index], tf.float32)
+        return tf.ensure_shape(image, (SIDE, SIDE, 3)), label
+
+    indices = tf.data.Dataset.range(len(data.paths))
+    both = tf.data.Dataset.zip((indices, tf.data.Dataset.from_tensor_slices(data.labels)))
+    loaded = both.map(load, num_parallel_calls=tf.data.AUTOTUNE)
+    return loaded.batch(job.batch_size).prefetch(tf.data.AUTOTUNE)
