@@ -16,7 +16,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -29,15 +29,6 @@ from loaders._trial.child import import_ahead
 Samples = dict[str, Any]
 
 ROOT = Path(__file__).parents[1]
-
-UNITS = {"time": "seconds", "memory": "bytes", "bytes": "bytes"}
-"""Units by the last word of a metric. asv reads "larger" as "worse", so it gets only seconds and bytes."""
-
-METRICS = (
-    *("epoch_time", "steady_time", "start_time", "first_batch_time", "sample_time", "cpu_time"),
-    *("peak_memory", "needed_memory", "retained_memory"),
-)
-"""The metrics whose history asv keeps for every question (``loaders._trial.record.Metrics``)."""
 
 
 @functools.cache
@@ -156,17 +147,13 @@ class _Drain:
             pass
 
 
-def of(
-    question: str, version: str = "1", drain_version: str = "1", further: Iterable[str] = ()
-) -> tuple[type[_Comparison], type[_Drain]]:
+def of(question: str, version: str = "1", drain_version: str = "1") -> tuple[type[_Comparison], type[_Drain]]:
     """Return the benchmarks of one question: ``Comparison`` with its samples, and ``Drain``.
 
     Parameters
     ----------
     version, drain_version
         The ``version`` of each class.
-    further
-        Metrics that asv keeps in addition to ``METRICS``.
     """
     params, param_names = parameters(question)
 
@@ -185,15 +172,15 @@ def of(
         def peakmem_epoch(self, _strategy: str) -> None:
             self.drain()
 
-    def track(metric: str) -> Callable[..., Samples | float | None]:
+    def track(metric: str, unit: str) -> Callable[..., Samples | float | None]:
         def samples(self: _Comparison, _records: list[Record], *_: str) -> Samples | float | None:
             return self.samples(metric)
 
-        cast("Any", samples).unit = UNITS[metric.rpartition("_")[2]]
+        cast("Any", samples).unit = unit
         return samples
 
-    for metric in (*METRICS, *further):
-        setattr(Comparison, f"track_{metric}", _named(track(metric), f"{question}: {metric.replace('_', ' ')}"))
+    for metric, unit in _listed()[question]["tracked"].items():
+        setattr(Comparison, f"track_{metric}", _named(track(metric, unit), f"{question}: {metric.replace('_', ' ')}"))
     _named(Drain.time_epoch, f"{question}: epoch in asv's own process")
     _named(Drain.peakmem_epoch, f"{question}: peak of asv's own process")
     Comparison.setup_cache.__module__ = f"benchmarks.{question}"

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from benchmarks import _base
 
-Comparison, Drain = _base.of("record_format", version="2", further=["convert_time", "convert_memory", "disk_bytes"])
+Comparison, Drain = _base.of("record_format", version="2")

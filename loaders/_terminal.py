@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TypeVar
 
 import msgspec
@@ -28,28 +29,27 @@ from loaders._check import selftest, show
 from loaders._check.run import Outcome
 from loaders._check.selftest import Tally
 from loaders._evidence import Experiment
+from loaders._figures import declared
 from loaders._resolution import Calibration
-from loaders._rows import EPOCHS, Comparison, Row
+from loaders._rows import FIGURES, Comparison, Row
 from loaders._trial.growth import Growth
-from loaders._trial.record import SCHEMA, Record, Trial
+from loaders._trial.record import SCHEMA, MemoryTrace, Metrics, Record, Trial
 from loaders._words import (
     OLDER,
     UNCORRECTED,
+    UNITS,
     amount,
     calibrated_cells,
     case_in_words,
     disturbed,
     duration,
     estimated,
+    figure_in_words,
     growth_in_words,
     machine_in_words,
-    most,
-    multiple,
     over_steps,
-    pays_off,
     times,
     to_fastest,
-    waiting,
 )
 
 T = TypeVar("T")
@@ -100,7 +100,7 @@ def progress(question: str, total: int) -> Iterator[Bar]:
 def show_comparison(comparison: Comparison) -> None:
     """Print a comparison: one table per case."""
     for case, rows in comparison.cases:
-        further = {heading: cell for heading, (is_there, cell) in FURTHER.items() if any(is_there(row) for row in rows)}
+        further = _further(rows)
         table = Table(
             title=" ".join(filter(None, [comparison.question, case_in_words(case)])),
             box=box.SIMPLE,
@@ -203,31 +203,24 @@ def show_calibration(calibration: Calibration) -> None:
 TIMES = {"steady_time": "steady epoch", "epoch_time": "first epoch", "sample_time": "a sample"}
 """Headings of the column of times, by metric."""
 
-FURTHER: dict[str, tuple[Callable[[Row], object], Callable[[Row], str]]] = {
-    "start": (lambda row: row.start, lambda row: estimated(row.start, duration)),
-    f"{EPOCHS} epochs": (lambda row: row.total, lambda row: estimated(row.total, duration)),
-    "with a slow consumer": (lambda row: row.peak_slow, lambda row: estimated(row.peak_slow, amount)),
-    "needed": (lambda row: row.needed, lambda row: estimated(row.needed, amount)),
-    "retained": (lambda row: row.retained, lambda row: estimated(row.retained, amount)),
-    "peak ÷ floor": (lambda row: row.over_floor, lambda row: multiple(row.over_floor)),
-    "memory over the steps": (lambda row: row.growth, over_steps),
-    "on disk": (lambda row: row.convert_time, lambda row: estimated(row.disk, amount)),
-    "to convert": (lambda row: row.convert_time, lambda row: estimated(row.convert_time, duration)),
-    "pays off": (lambda row: row.convert_time, lambda row: pays_off(row.convert_time, row.saved)),
-    "bodies in flight": (lambda row: row.in_flight, lambda row: most(row.in_flight)),
-    "elements waiting": (lambda row: row.waiting, lambda row: waiting(row.waiting, row.waiting_bytes)),
-    "process tree": (lambda row: row.peak_tree, lambda row: estimated(row.peak_tree, amount)),
-}
-"""Columns shown only if some row has a value for them: a test for the value, and the cell's text."""
+
+def _further(rows: Sequence[Row]) -> dict[str, Callable[[Row], str]]:
+    """Return the columns that are shown only if some row has a value for them: heading, and the cell's text."""
+    found: dict[str, Callable[[Row], str]] = {
+        figure.heading: partial(figure_in_words, figure)
+        for figure in FIGURES.values()
+        if figure.heading and figure.shown == "everywhere" and any(row[figure.name] for row in rows)
+    }
+    return {**found, "memory over the steps": over_steps} if any(row.growth for row in rows) else found
 
 
 def _cells(row: Row, further: list[str]) -> list[str]:
     return [
         row.strategy,
-        estimated(row.time, duration),
+        estimated(row["time"], duration),
         "baseline" if row.is_baseline else times(row.ratio),
         to_fastest(row),
-        estimated(row.peak, amount),
+        estimated(row["peak"], amount),
         *further,
         f"{row.samples} of {row.trials}" if row.samples < row.trials else str(row.samples),
         row.status,
@@ -240,8 +233,9 @@ def show_trial(record: Record) -> None:
     how = ": ".join(filter(None, [record.status.replace("_", " "), record.message]))
     _output.print(f"{what}: {how}", markup=False, highlight=False)
     table = Table(box=None, show_header=False)
+    figures = declared(Metrics)
     for name, value in msgspec.structs.asdict(record.metrics).items():
-        if value is None or name in ("memory_trace", "steps", "walk"):
+        if value is None or isinstance(value, list | MemoryTrace):
             continue
         if isinstance(value, Growth):
             table.add_row(name, growth_in_words(value))
@@ -250,14 +244,9 @@ def show_trial(record: Record) -> None:
                 if figure is None:
                     continue
                 table.add_row(f"{name} {part}", duration(figure) if name == "batch_time" else f"{figure:.3g}")
-        elif name.endswith("_time"):
-            table.add_row(name, duration(value))
-        elif "memory" in name or name == "allocator_held" or name.endswith("_bytes"):
-            table.add_row(name, amount(value))
-        elif name == "throughput":
-            table.add_row(name, f"{value:.4g} samples/s")
         else:
-            table.add_row(name, f"{value:.4g}")
+            unit = figures[name].unit
+            table.add_row(name, UNITS[unit](value) if unit in ("s", "bytes") else f"{value:.4g} {unit}")
     _output.print(table)
     _output.print(machine_in_words(record.environment), markup=False, highlight=False, soft_wrap=True)
     if record.status == "ok":

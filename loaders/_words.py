@@ -7,14 +7,18 @@ from collections.abc import Callable, Iterable, Iterator
 
 from loaders._contract import OrderQuality
 from loaders._errors import printable
+from loaders._figures import Figure, Unit
 from loaders._judge import MEMORY_SHARE, MOST_ROUNDS, TIME_MARGIN, Judged
-from loaders._resolution import INSTRUMENTS, Reading, Unit
+from loaders._resolution import INSTRUMENTS, Reading
+from loaders._resolution import Unit as ReadingUnit
 from loaders._rows import BUSY, Comparison, Disturbed, Row
 from loaders._stats import Estimate
 from loaders._trial.growth import Growth
 from loaders._trial.record import Environment
 
 ABSENT = "–"
+EXACT = 99
+"""In dB: identical pixels; a trial records this for an infinite ratio."""
 MIB = 2**20
 
 
@@ -107,7 +111,7 @@ def to_fastest(row: Row) -> str:
     Within the best set no ratio says *slower*: the set allows for having picked the fastest, one interval does not.
     """
     if row.best is None:
-        return ABSENT if row.time is None else "the fastest"
+        return ABSENT if row["time"] is None else "the fastest"
     ratio = row.best.ratio
     if not row.in_best or ratio.low is None or ratio.high is None:
         return times(row.best)
@@ -134,7 +138,7 @@ def _between(low: float, high: float) -> str:
     return f"{_digits(low)} to {_digits(high)}"
 
 
-def quantity(value: float, unit: Unit) -> str:
+def quantity(value: float, unit: ReadingUnit) -> str:
     """Return a figure of a calibrated instrument, precise enough for an error: ``310 µs``, ``12.0 KiB``, ``2``."""
     if value == 0:
         return "0"
@@ -192,6 +196,25 @@ def multiple(ratio: Estimate | None) -> str:
     return ABSENT if ratio is None else estimated(ratio, factor)
 
 
+UNITS: dict[Unit, Callable[[float], str]] = {
+    "s": duration,
+    "bytes": amount,
+    "samples/s": rate,
+    "times the floor": factor,
+}
+"""How an estimate in a unit is written; a count is written without its interval."""
+
+
+def figure_in_words(figure: Figure, row: Row) -> str:
+    """Return the cell of a figure's column."""
+    found = row[figure.name]
+    if figure.name == "saved":
+        return pays_off(row["convert_time"], found)
+    if figure.name == "waiting":
+        return waiting(found, row["waiting_bytes"])
+    return estimated(found, UNITS[figure.unit]) if figure.unit in UNITS else most(found)
+
+
 def level(growth: str | None, level: Estimate | None, held: Estimate | None) -> str:
     """Put a verdict on memory over the steps into words, with the level and how much the allocator holds."""
     if growth is None or level is None:
@@ -203,7 +226,7 @@ def level(growth: str | None, level: Estimate | None, held: Estimate | None) -> 
 
 def over_steps(row: Row) -> str:
     """Put a row's verdict on memory over the steps into words, with the bound behind it."""
-    said = level(row.growth, row.level, row.level_held)
+    said = level(row.growth, row["level"], row["level_held"])
     if row.growth_bound is None or row.growth not in ("flat", "plateau"):
         return said
     return f"{said}: at most {gain(row.growth_bound)}"

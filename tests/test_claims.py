@@ -35,7 +35,7 @@ from loaders._claims.resize import LEAK
 from loaders._contract import OrderQuality
 from loaders._judge import Difference, fitted
 from loaders._law import law
-from loaders._rows import CaseLaws, Comparison, Row, about
+from loaders._rows import FIGURES, CaseLaws, Comparison, Row, about
 from loaders._stats import Estimate, estimate
 from loaders._trial.record import Environment, MemoryTrace
 
@@ -72,15 +72,14 @@ def _row(
     declared = _registry.variants(question).get(strategy)
     row = Row(question, strategy, "", "identical", None, where, False, "ok", rounds, rounds)
     figures = {
-        "times": times,
-        "peaks": peaks,
-        "needs": needs,
         "time": estimate(list(times.values()), "ratio"),
         "peak": estimate(list(peaks.values()), "linear"),
         "needed": estimate(list(needs.values()), "linear"),
-        "capacity": declared.capacity if declared else 0,
+        **{name: more.pop(name) for name in list(more) if name in FIGURES and name not in Row.__struct_fields__},
     }
-    return msgspec.structs.replace(row, **{**figures, **more})
+    capacity = declared.capacity if declared else 0
+    facts = {"times": times, "peaks": peaks, "needs": needs, "capacity": capacity, "figures": figures}
+    return msgspec.structs.replace(row, **{**facts, **more})
 
 
 def _comparison(question: str, rows: Sequence[Row], **more: Any) -> Comparison:
@@ -198,7 +197,9 @@ def _b1(once: float, each: float, spread: float = 0.01, calls: int = 4) -> list[
         held = [output + LEAK * (once + each * calls * 2 * (1 + spread * noise)) for noise in (-1, 1, 0, 2, -2, 0)]
         trace = MemoryTrace([1, 2], [0.1, 0.2], [int(output + LEAK * (once + each)), int(held[0])], None)
         row = _row("resize", "skimage_resize_ubyte", {"scale": scale}, delivered=calls)
-        rows.append(msgspec.structs.replace(row, retained=estimate(held, "linear"), trace=trace))
+        rows.append(
+            msgspec.structs.replace(row, figures={**row.figures, "retained": estimate(held, "linear")}, trace=trace)
+        )
     return [_comparison("resize", rows, epochs=2)]
 
 
@@ -326,7 +327,8 @@ def _loading(names: Sequence[str], needs: Callable[[int], float], capacity: int 
         for name in names
         for data, count in (("x1", 40), ("x4", 160), ("x16", 640))
     ]
-    rows = [row if "peak_slow" in more else msgspec.structs.replace(row, peak_slow=row.peak) for row in rows]
+    if "peak_slow" not in more:
+        rows = [msgspec.structs.replace(row, figures={**row.figures, "peak_slow": row.figures["peak"]}) for row in rows]
     return [_comparison("batching", rows, laws=_laws("batching", dict.fromkeys(names, needs), capacity))]
 
 

@@ -118,3 +118,102 @@ def test_a_chart_is_added_in_one_place(copy: Path) -> None:
         "CHARTS.append(planted_chart)\n",
     )
     assert "A chart of 3 strategies, planted" in _shown(copy)["page"]
+
+
+def _measured(copy: Path, question: str) -> dict[str, str]:
+    """Compare a question for real, once, and return what is shown of it."""
+    variables = {"LOADERS_RESULTS": str(copy / "results"), "LOADERS_MACHINE": "copy"}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in variables.items():
+            patch.setenv(name, value)
+        terminal = _run(copy, "-m", "loaders", "compare", question, "--size", "tiny", "--rounds", "1", "--quick")
+        _run(copy, "-m", "loaders", "report", "--out", "shown.html")
+        asv = _run(
+            copy, "-c", f"from benchmarks.{question} import Comparison as it; print(it.params, sorted(vars(it)))"
+        )
+        listed = _run(copy, "-m", "loaders", "list", "--json")
+    page, figures = (copy / f"shown.{kind}" for kind in ("html", "csv"))
+    return {
+        "terminal": terminal,
+        "page": page.read_text("utf-8"),
+        "csv": figures.read_text("utf-8"),
+        "asv": asv,
+        "list": listed,
+    }
+
+
+def test_a_figure_is_added_in_two_places(copy: Path) -> None:
+    record, reading = copy / "loaders/_trial/record.py", copy / "loaders/_trial/assemble.py"
+    field = (
+        "    planted_time: Annotated[\n"
+        '        Seconds | None, figure("s", "A test\'s.", name="planted", heading="planted words", tracked=True)\n'
+        "    ] = None\n"
+    )
+    before, class_line, after = record.read_text("utf-8").partition("class Metrics(")
+    first = after.index("    epoch_time:")
+    record.write_text(before + class_line + after[:first] + field + after[first:], "utf-8")
+    text = reading.read_text("utf-8")
+    assert text.count("metrics=Metrics(") == 1
+    reading.write_text(text.replace("metrics=Metrics(", "metrics=Metrics(planted_time=0.25,"), "utf-8")
+    shown = _measured(copy, "selection")
+    assert "track_planted_time" in shown["asv"]
+    assert '"planted_time": "seconds"' in shown["list"]
+    assert "planted words" in " ".join(shown["terminal"].split())
+    assert "planted words</th>" in shown["page"]
+    assert 'data-value="0.25">250 ms' in shown["page"]
+    assert ",planted,s,0.25," in shown["csv"]
+
+
+QUESTION = '''"""Planted: a question of a test.
+
+*Asked.* Whether a question is added in three places.
+"""
+
+from collections.abc import Iterable
+
+from loaders._contract import Quality, WrongOutputError
+from loaders._registry import Batch, Job, Question, variant
+
+
+def _check(job: Job[int], _variant: object, batches: Iterable[Batch]) -> Quality:
+    if [list(batch) for batch in batches] != [[0], [1], [2]]:
+        raise WrongOutputError("other batches")
+    return Quality()
+
+
+QUESTION = Question(prepare=lambda _corpus, _case, _seed: 3, check=_check)
+
+
+@variant(baseline=True)
+def planted_one(job: Job[int]) -> Iterable[Batch]:
+    """Return a few numbers."""
+    return [[number] for number in range(job.inputs)]
+
+
+@variant
+def planted_other(job: Job[int]) -> Iterable[Batch]:
+    """Return them from a generator."""
+    yield from planted_one(job)
+'''
+
+BENCHMARKS = "from benchmarks import _base\n\nComparison, Drain = _base.of('planted')\n"
+
+TESTS = """from loaders import _registry
+
+
+def test_it() -> None:
+    assert _registry.find_question("planted").axes == {}
+"""
+
+
+def test_a_question_is_added_in_three_places_one_of_them_three_lines(copy: Path) -> None:
+    (copy / "loaders/questions/planted.py").write_text(QUESTION, "utf-8")
+    (copy / "benchmarks/planted.py").write_text(BENCHMARKS, "utf-8")
+    (copy / "tests/questions/test_planted.py").write_text(TESTS, "utf-8")
+    shown = _measured(copy, "planted")
+    missing = [name for name, text in shown.items() if "planted_other" not in text]
+    assert not missing
+    assert "Whether a question is added in three places." in shown["page"]
+    _run(copy, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/questions/test_planted.py")
+    collected = _run(copy, "-m", "pytest", "--collect-only", "-q", "tests/test_contract.py")
+    assert "planted-planted_other" in collected

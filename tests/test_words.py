@@ -106,14 +106,16 @@ def test_faster_slower_and_no_difference_are_said_only_where_the_judge_decides(
 
 
 def test_the_fastest_and_those_that_cannot_be_told_from_it_are_marked() -> None:
-    row = Row("selection", "x", "", "identical", None, {}, False, "ok", 5, 5, time=_estimate(1.0, 0.9, 1.1))
+    row = Row(
+        "selection", "x", "", "identical", None, {}, False, "ok", 5, 5, figures={"time": _estimate(1.0, 0.9, 1.1)}
+    )
     assert to_fastest(row) == "the fastest"
     beside = msgspec.structs.replace(row, best=_judged(1.1, 0.9, 1.3, rounds=9), in_best=True)
     assert to_fastest(beside) == "among the best (0.90 to 1.30): 9 rounds would decide"
     shown = msgspec.structs.replace(row, best=_judged(1.1, 1.01, 1.2, "more"), in_best=True)
     assert to_fastest(shown) == "among the best (1.01 to 1.20)", "its interval is not corrected, the set is"
     assert to_fastest(msgspec.structs.replace(shown, in_best=False)) == "1.10× slower (1.01 to 1.20)"
-    assert to_fastest(msgspec.structs.replace(row, time=None)) == "–"
+    assert to_fastest(msgspec.structs.replace(row, figures={})) == "–"
 
 
 def test_cases_in_words() -> None:
@@ -183,7 +185,9 @@ def test_what_is_not_recorded_is_never_called_quiet() -> None:
 
 
 def test_a_verdict_on_growth_carries_its_bound() -> None:
-    row = Row("selection", "x", "", "identical", None, {}, False, "ok", 5, 5, growth="flat", level=_estimate(MIB))
+    row = Row(
+        "selection", "x", "", "identical", None, {}, False, "ok", 5, 5, growth="flat", figures={"level": _estimate(MIB)}
+    )
     assert over_steps(row) == "flat at 1.0 MiB"
     bounded = msgspec.structs.replace(row, growth_bound=MIB / 2)
     assert over_steps(bounded) == "flat at 1.0 MiB: at most 0.5 MiB more per 1000 steps"

@@ -266,7 +266,7 @@ def _key(strategy: str, case: Mapping[str, str]) -> str:
 
 def margin_of_two(one: Row, other: Row) -> float:
     """Return the margin for two peaks: 5 % or the resolution."""
-    return margin_of(max(known(one.peak).value, known(other.peak).value))
+    return margin_of(max(known(one["peak"]).value, known(other["peak"]).value))
 
 
 def of_trials(verdicts: str | None, samples: int, holds: Sequence[str], partly: Sequence[str] = ()) -> Shown:

@@ -40,7 +40,8 @@ def ratio(
     first, second = figures.row(question, one, **case), figures.row(question, other, **case)
     part = part_of(figures.ratio(question, one, other, figure, **case), test)
     said = [
-        estimated(row.time, duration) if figure == "times" else estimated(row.peak, amount) for row in (first, second)
+        estimated(row["time"], duration) if figure == "times" else estimated(row["peak"], amount)
+        for row in (first, second)
     ]
     times = multiple(ratio_of(part.difference)) if part.difference else ""
     return part, f"{one} {said[0]}, {other} {said[1]}: {times}"

@@ -86,16 +86,16 @@ def _bounded(figures: Figures, name: str) -> Found:
     """
     few, many = (figures.row("batching", name, data=data) for data in ("x4", "x16"))
     capacity = few.capacity
-    if few.peak_slow is None or many.peak_slow is None or few.needed is None or not few.delivered:
+    if few["peak_slow"] is None or many["peak_slow"] is None or few["needed"] is None or not few.delivered:
         raise NotMeasuredError(f"{name} was not run with a slow consumer")
     if not many.delivered or many.delivered <= capacity:
         raise NotMeasuredError(f"{name} may hold {capacity} pictures, and the most data is {many.delivered or 0}")
     room = max(0, capacity - few.delivered) * PICTURE_BYTES
-    most = NOTICEABLE + room / max(MIB, few.needed.value)
+    most = NOTICEABLE + room / max(MIB, few["needed"].value)
     grown = figures.growth_with("batching", name, "needs", "data", "x4", "x16")
     said = (
-        f"with a slow consumer {estimated(few.needed, amount)} for {few.delivered} pictures and "
-        f"{estimated(many.needed, amount)} for {many.delivered}: {multiple(ratio_of(grown))}; "
+        f"with a slow consumer {estimated(few['needed'], amount)} for {few.delivered} pictures and "
+        f"{estimated(many['needed'], amount)} for {many.delivered}: {multiple(ratio_of(grown))}; "
         f"its {capacity} pictures allow {factor(most)}"
     )
     return [part_of(grown, below(most))], said

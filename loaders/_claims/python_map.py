@@ -19,7 +19,7 @@ def grows_with_calls(figures: Figures) -> Found:
         "array",
         "scalar",
     )
-    flight = figures.row("python_map", "py_function_8", work="array").in_flight
+    flight = figures.row("python_map", "py_function_8", work="array")["in_flight"]
     return parts, said + (f"; bodies in flight at 8: {flight.value:.3g}" if flight else "")
 
 
@@ -73,12 +73,12 @@ def native_beats_python(figures: Figures) -> Found:
 def outputs_pile_up(figures: Figures) -> Found:
     """Elements wait; in part where malloc's books show that they are tensors."""
     row = figures.row("python_map", "py_function_8", work="array")
-    if not row.waiting or not row.waiting_bytes or not row.trace or not row.trace.in_use:
+    if not row["waiting"] or not row["waiting_bytes"] or not row.trace or not row.trace.in_use:
         raise NotMeasuredError("what waits was not measured")
     booked = max(row.trace.in_use)
-    said = f"{row.waiting.value:.3g} elements wait at the most, {amount(row.waiting_bytes.value)}"
-    part = part_of(less_than(row.waiting, 1), above())
-    if row.waiting.value < 1 or booked <= row.waiting_bytes.value / 2:
+    said = f"{row['waiting'].value:.3g} elements wait at the most, {amount(row['waiting_bytes'].value)}"
+    part = part_of(less_than(row["waiting"], 1), above())
+    if row["waiting"].value < 1 or booked <= row["waiting_bytes"].value / 2:
         return [part], said
     tensors = Part(Shown(fails=part.shown.fails, partly=part.shown.holds))
     return [tensors], f"{said}; they pile up, as tensors: malloc has {amount(booked)} of them in use"

@@ -24,7 +24,7 @@ from loaders._words import amount, level, multiple
 def interleave_leaks(figures: Figures) -> Found:
     """Growth of memory in use for interleave, and a bound on it for parallel reads, with 0.5 MB records."""
     rows = [figures.row("read_order", name, record="tensor") for name in ("interleave", "parallel_reads")]
-    said = "; ".join(f"{_grows(row)}, peak {multiple(row.over_floor)} its floor" for row in rows)
+    said = "; ".join(f"{_grows(row)}, peak {multiple(row['over_floor'])} its floor" for row in rows)
     one, other = (_leaks(row) for row in rows)
     return [Part(both(one, Shown(other.fails, other.holds)))], said
 
@@ -92,4 +92,4 @@ def _leaks(row: Row) -> Shown:
 
 def _grows(row: Row) -> str:
     bound = "" if row.in_use_bound is None else f", in use at most {amount(row.in_use_bound)} more per 1000 steps"
-    return f"{row.strategy} {level(row.growth, row.level, row.level_held)}{bound}"
+    return f"{row.strategy} {level(row.growth, row['level'], row['level_held'])}{bound}"

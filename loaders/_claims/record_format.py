@@ -13,10 +13,10 @@ from loaders._words import amount, factor, small_amount
 def tensors_take_ten_times_the_disk(figures: Figures) -> Found:
     """Ratio of the bytes on disk above 10, at JPEG qualities 92, 75 and 50."""
     tensor = figures.row("record_format", "serialize_tensor")
-    size = known(tensor.disk).value
+    size = known(tensor["disk"]).value
     parts, said = [], []
     for quality, name in ((92, "encoded_bytes"), (75, "encoded_quality_75"), (50, "encoded_quality_50")):
-        encoded = known(figures.row("record_format", name).disk).value
+        encoded = known(figures.row("record_format", name)["disk"]).value
         if encoded <= 0:
             raise NotMeasuredError("no figure")
         parts.append(exactly(size > 10 * encoded))

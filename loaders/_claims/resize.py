@@ -22,16 +22,16 @@ def resize_leaks(figures: Figures) -> Found:
     for scale in ("0.5", "2.0", "3.5"):
         row = figures.row("resize", "skimage_resize_ubyte", scale=scale)
         calls = (row.delivered or 0) * epochs
-        if row.retained is None or calls < MANY_CALLS:
+        if row["retained"] is None or calls < MANY_CALLS:
             raise NotMeasuredError(f"no figure after {MANY_CALLS} calls or more")
         output = float(scale) ** 2 * 640 * 480 * 3
         first = row.trace.resident[0] if row.trace and row.trace.step[:1] == [1] else None
         if first is None:
             raise NotMeasuredError("memory after the first call was not read")
-        once = part_of(less_than(row.retained, output + LEAK * calls), above())
+        once = part_of(less_than(row["retained"], output + LEAK * calls), above())
         parts += [exactly(first - output >= LEAK), once]
-        said.append(f"{scale}: {amount(first)} after one call, {estimated(row.retained, amount)} after {calls}")
-    temporary = estimated(figures.row("resize", "skimage_resize_ubyte", scale="3.5").peak, amount)
+        said.append(f"{scale}: {amount(first)} after one call, {estimated(row['retained'], amount)} after {calls}")
+    temporary = estimated(figures.row("resize", "skimage_resize_ubyte", scale="3.5")["peak"], amount)
     return parts, f"held, one output included: {', '.join(said)}; what it needs meanwhile ({temporary}) is given back"
 
 

@@ -25,8 +25,8 @@ def mixed_keeps_every_array(figures: Figures) -> Found:
     """Within 20 % of the bytes of a hundred arrays."""
     row = figures.row("selection", "numpy_to_list")
     expected = sum((500 - drawn) * 32 * 32 * 3 * 8 for drawn in range(100))
-    said = f"{estimated(row.peak, amount)}; a hundred arrays kept whole are {amount(expected)}"
-    return [part_of(ratio_to(row.peak, expected), within(0.8, 1.2))], said
+    said = f"{estimated(row['peak'], amount)}; a hundred arrays kept whole are {amount(expected)}"
+    return [part_of(ratio_to(row["peak"], expected), within(0.8, 1.2))], said
 
 
 @claim("C4", "Either cure removes it.")

@@ -9,6 +9,8 @@ import click
 from loaders import _registry
 from loaders._cli import options
 from loaders._cli.output import print_json
+from loaders._figures import ASV_UNITS, declared
+from loaders._trial.record import Metrics
 
 
 @click.command("list")
@@ -32,9 +34,12 @@ def command(outside: Sequence[str], *, as_json: bool) -> None:
 
 
 def _document(question: _registry.Question, strategies: Sequence[_registry.Variant]) -> dict[str, object]:
+    figures = declared(Metrics)
+    always = [name for name, figure in figures.items() if figure.tracked]
     facts = ("name", "label", "tier", "matches", "baseline", "engine")
     return {
         "title": question.title,
         "axes": {axis: list(values) for axis, values in question.axes.items()},
+        "tracked": {name: ASV_UNITS[figures[name].unit] for name in (*always, *question.tracks)},
         "strategies": [{fact: getattr(each, fact) for fact in facts} for each in strategies],
     }

@@ -66,7 +66,8 @@ def _helpers_of(function: Callable[..., Any]) -> list[types.FunctionType]:
             if isinstance(constant, types.CodeType):
                 follow(constant, module_globals)
         # Not ``co_names``, which has attributes too: ``tf.py_function`` is no function of this module.
-        for name in dict.fromkeys(each.argval for each in dis.get_instructions(code) if each.opname == "LOAD_GLOBAL"):
+        used = [each.argval for each in dis.get_instructions(code) if each.opname == "LOAD_GLOBAL"]
+        for name in dict.fromkeys(used):  # in their order, so that a page is the same each time
             helper = module_globals.get(name)
             if not isinstance(helper, types.FunctionType) or helper is unwrapped or helper in found:
                 continue

@@ -159,6 +159,8 @@ class Question:
         Returns the seconds that the consumer takes for each batch, as a training step would.
     ranked_by
         The metric (``loaders._trial.record.Metrics``) that the page uses as time.
+    tracks
+        The metrics whose history asv keeps besides those that it keeps for every question (``loaders._figures``).
     keeps_output
         The batches are the product: they are held while ``retained_memory`` is read. Otherwise a batch is dropped as
         soon as the next is requested, as a training loop does.
@@ -183,6 +185,7 @@ class Question:
     size_axis: str = ""
     step_time: Callable[[Case], float] = lambda _: 0.0
     ranked_by: str = "epoch_time"
+    tracks: Sequence[str] = ()
     keeps_output: bool = False
     calibrates: bool = False
     modules: Sequence[str] = ()

@@ -122,7 +122,7 @@ def of_case(comparison: Comparison, rows: Sequence[Row]) -> list[Chart]:
 
 def time_chart(_: Comparison, rows: Sequence[Row]) -> Chart:
     """Return a chart of every strategy's time with its interval."""
-    points = [_point(row, rows, row.time, duration, 1e3) for row in rows if row.time]
+    points = [_point(row, rows, row["time"], duration, 1e3) for row in rows if row["time"]]
     return _intervals(findings.of_time(rows), points, f"{time_name(rows)} in ms (log scale)")
 
 
@@ -132,7 +132,7 @@ def memory_chart(_: Comparison, rows: Sequence[Row]) -> Chart:
 
 
 def _memory(rows: Sequence[Row], standing_alone: Spec | None = None) -> Chart:
-    points = [_point(row, rows, row.peak, amount, 1 / MIB, SMALLEST_MEMORY) for row in rows if row.peak]
+    points = [_point(row, rows, row["peak"], amount, 1 / MIB, SMALLEST_MEMORY) for row in rows if row["peak"]]
     return _intervals(findings.of_memory(rows), points, f"{MEMORY} (log scale)", standing_alone)
 
 
@@ -144,21 +144,21 @@ def memory_picture(rows: Sequence[Row]) -> str:
 
 def tradeoff_chart(_: Comparison, rows: Sequence[Row]) -> Chart | None:
     """Return a chart of time against peak memory that marks the strategies no other beats in both."""
-    if len([row for row in rows if row.time and row.peak]) <= 2:
+    if len([row for row in rows if row["time"] and row["peak"]]) <= 2:
         return None
     best = [row.strategy for row in findings.frontier(rows)]
     title = f"Best trade-offs of time and memory, from left to right: {', '.join(best)}"
     kinds = ["best trade-off", "beaten in both"]
     points: list[Spec] = [
         {
-            "time": _bounds(row.time, 1e3),
-            "peak": _bounds(row.peak, 1 / MIB, SMALLEST_MEMORY),
+            "time": _bounds(row["time"], 1e3),
+            "peak": _bounds(row["peak"], 1 / MIB, SMALLEST_MEMORY),
             "kind": kinds[row.strategy not in best],
-            "hover": f"{_named(row, rows)}: {estimated(row.time, duration)}, {estimated(row.peak, amount)}",
+            "hover": f"{_named(row, rows)}: {estimated(row['time'], duration)}, {estimated(row['peak'], amount)}",
             "is_baseline": row.is_baseline,
         }
         for row in rows
-        if row.time and row.peak
+        if row["time"] and row["peak"]
     ]
     baseline = [each for each in points if each["is_baseline"]]
     marked = "; dashed: the baseline strategy" if baseline else ""
@@ -237,16 +237,16 @@ def sweep_chart(comparison: Comparison, rows: Sequence[Row]) -> Chart | None:
     places = list(dict.fromkeys(row.at for row in sorted(swept, key=lambda row: (len(row.at), row.at))))
     series = list(dict.fromkeys(row.series for row in swept))
     said = [
-        f"{_named(row, rows)}: {estimated(row.time, duration)}, {estimated(row.peak, amount)}, "
-        f"{most(row.in_flight)} in flight"
+        f"{_named(row, rows)}: {estimated(row['time'], duration)}, {estimated(row['peak'], amount)}, "
+        f"{most(row['in_flight'])} in flight"
         for row in swept
     ]
     marked = "; dashed: baseline" if any(row.is_baseline for row in rows) else ""
     x = {**_nominal("at", places), "title": f"{comparison.about.sweeps}{marked}"}
     figures: list[tuple[str, Callable[[Row], Estimate | None], float]] = [
-        (f"{time_name(rows)} in ms", lambda row: row.time, 1e3),
-        (MEMORY, lambda row: row.peak, 1 / MIB),
-        ("bodies in flight, at the most", lambda row: row.in_flight, 1),
+        (f"{time_name(rows)} in ms", lambda row: row["time"], 1e3),
+        (MEMORY, lambda row: row["peak"], 1 / MIB),
+        ("bodies in flight, at the most", lambda row: row["in_flight"], 1),
     ]
     panels: list[Spec] = []
     for name, figure, unit in figures:

@@ -8,47 +8,12 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from loaders._figures import Figure
 from loaders._judge import Judged
 from loaders._report.sets import ResultSet
-from loaders._rows import EPOCHS, Row
+from loaders._rows import EPOCHS, FIGURES, Row
 from loaders._stats import Estimate
 from loaders._trial import Record
-
-FIGURES = {
-    "time": "s",
-    "start": "s",
-    "steady": "s",
-    "epoch": "s",
-    "total": "s",
-    "ratio": "times the baseline",
-    "best": "times the fastest",
-    "total_best": "times the fastest in total",
-    "pair": "times the strategy it matches",
-    "throughput": "samples/s",
-    "first_batch": "s",
-    "wait": "s",
-    "cpu": "s",
-    "peak": "bytes",
-    "peak_slow": "bytes",
-    "needed": "bytes",
-    "anonymous": "bytes",
-    "file": "bytes",
-    "peak_ratio": "times the baseline",
-    "over_floor": "times the floor",
-    "retained": "bytes",
-    "peak_tree": "bytes",
-    "held": "bytes",
-    "level": "bytes",
-    "level_held": "bytes",
-    "convert_time": "s",
-    "convert_memory": "bytes",
-    "disk": "bytes",
-    "saved": "s",
-    "in_flight": "bodies",
-    "waiting": "elements",
-    "waiting_bytes": "bytes",
-}
-"""The estimates and judged ratios of a ``Row``, with their units."""
 
 NAMES = {"total": f"total{EPOCHS}", "total_best": f"total{EPOCHS}_best"}
 """Names of totals in the file: they include the number of epochs."""
@@ -88,14 +53,17 @@ def _lines(row: Row) -> Iterator[dict[str, object]]:
     case = " ".join(f"{axis}={value}" for axis, value in row.case.items())
     about: dict[str, object] = {"case": case, "strategy": row.strategy, "tier": row.tier, "status": row.status}
     about["ranked_by"] = row.ranked_by
-    measured = [(name, unit, getattr(row, name)) for name, unit in FIGURES.items()]
-    present = [(name, unit, each) for name, unit, each in measured if isinstance(each, Estimate | Judged)]
+    present = [(figure, each) for figure in FIGURES.values() if (each := _found(row, figure))]
     if not present:  # a strategy without figures still has a status
         yield about
-    for name, unit, each in present:
+    for figure, each in present:
         verdict = each.verdict if isinstance(each, Judged) else ""
-        of: dict[str, object] = {"figure": NAMES.get(name, name), "unit": unit, "verdict": verdict}
+        of: dict[str, object] = {"figure": NAMES.get(figure.name, figure.name), "unit": figure.unit, "verdict": verdict}
         yield {**about, **of, **msgspec.structs.asdict(each.ratio if isinstance(each, Judged) else each)}
+
+
+def _found(row: Row, figure: Figure) -> Estimate | Judged | None:
+    return getattr(row, figure.name) if figure.judged else row[figure.name]
 
 
 def schema() -> str:

@@ -80,7 +80,7 @@ def loaders_of(rows: Sequence[Row]) -> list[Row]:
 
 def leaders(rows: Sequence[Row]) -> list[Row]:
     """Return the strategies that cannot be shown to be slower than the fastest, fastest first."""
-    return sorted((row for row in rows if row.in_best and row.time), key=lambda row: row.best is not None)
+    return sorted((row for row in rows if row.in_best and row["time"]), key=lambda row: row.best is not None)
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -99,14 +99,14 @@ def _full_name(row: Row, rows: Sequence[Row]) -> str:
 
 def of_time(rows: Sequence[Row]) -> str:
     """Say which strategies are fastest: those not shown to be slower than the one with the least time."""
-    timed = [row for row in rows if row.time]
+    timed = [row for row in rows if row["time"]]
     first = leaders(rows)
     if not timed or not first:
         return "No strategy was timed"
     top = first[0]
-    missing = [row for row in rows if not row.time and not row.status.startswith("skipped")]
+    missing = [row for row in rows if not row["time"] and not row.status.startswith("skipped")]
     those = f" of {len(timed)} of {len(rows)}" if missing else ""
-    if top.time is None or top.time.low is None:
+    if top["time"] is None or top["time"].low is None:
         return f"{name_of(top, rows)} was fastest{those}, but a single sample shows no difference"
     names = [_full_name(row, rows) for row in first]
     if len(first) == 1:
@@ -153,7 +153,7 @@ def of_plain(rows: Sequence[Row], laws: Mapping[str, Law]) -> str:
     alone = ", the only one whose law is known" if len(bounded) == 1 else ""
     return (
         f"Where nothing may be converted and memory must not grow with the data, {_listed(best.names)} {verb}{alone}: "
-        f"{estimated(top.time, duration)}"
+        f"{estimated(top['time'], duration)}"
     )
 
 
@@ -169,17 +169,17 @@ def of_kept(rows: Sequence[Row], laws: Mapping[str, Law]) -> str:
 
 def of_total(rows: Sequence[Row]) -> str:
     """Say what is fastest over ``EPOCHS`` epochs; empty if the first epoch does the same work as later ones."""
-    known = [row for row in rows if row.total]
+    known = [row for row in rows if row["total"]]
     if not any(row.converts or _differs_at_first(row) for row in known):
         return ""
     first = sorted((row for row in known if row.in_best_total), key=lambda row: row.total_best is not None)
-    if not first or first[0].total is None or first[0].total.low is None:
+    if not first or first[0]["total"] is None or first[0]["total"].low is None:
         return ""
     top = first[0]
     names = [name_of(row, rows) for row in first]
     baseline = next((row for row in known if row.is_baseline and row not in first), None)
-    beside = f", {baseline.strategy} {estimated(baseline.total, duration)}" if baseline else ""
-    takes = estimated(top.total, duration)
+    beside = f", {baseline.strategy} {estimated(baseline['total'], duration)}" if baseline else ""
+    takes = estimated(top["total"], duration)
     which = f"is fastest: {takes}"
     if len(first) > 1:
         which = f"are fastest and cannot be told apart: {names[0]} takes {takes}"
@@ -189,15 +189,17 @@ def of_total(rows: Sequence[Row]) -> str:
 
 def _differs_at_first(row: Row) -> bool:
     """Whether the first epoch, beyond its start, does work that later epochs skip."""
-    if not (row.epoch and row.steady):
+    if not (row["epoch"] and row["steady"]):
         return False
-    return row.epoch.value - max(0.0, row.start.value if row.start else 0.0) > AT_ONCE * row.steady.value
+    return row["epoch"].value - max(0.0, row["start"].value if row["start"] else 0.0) > AT_ONCE * row["steady"].value
 
 
 def frontier(rows: Sequence[Row]) -> list[Row]:
     """Return the strategies that no other beats in both time and peak memory, fastest first."""
     both = sorted(
-        (row.time.value, row.peak.value, row.strategy, row) for row in loaders_of(rows) if row.time and row.peak
+        (row["time"].value, row["peak"].value, row.strategy, row)
+        for row in loaders_of(rows)
+        if row["time"] and row["peak"]
     )
     best: list[Row] = []
     leanest = float("inf")
@@ -210,7 +212,7 @@ def frontier(rows: Sequence[Row]) -> list[Row]:
 
 def of_memory(rows: Sequence[Row]) -> str:
     """Say which strategies have the lowest and the highest peak."""
-    measured = sorted((row.peak.value, row.strategy) for row in loaders_of(rows) if row.peak)
+    measured = sorted((row["peak"].value, row.strategy) for row in loaders_of(rows) if row["peak"])
     if not measured:
         return "No strategy's memory was measured"
     (least, leanest), (most, fattest) = measured[0], measured[-1]
@@ -228,10 +230,13 @@ def _worst(rows: Sequence[Row], laws: Mapping[str, Law]) -> _Said:
     The multiple depends on the amount of data, so the memory added per sample comes before it where that is known.
     """
     fat = [
-        (row.peak.value, row.strategy, row)
+        (row["peak"].value, row.strategy, row)
         for row in loaders_of(rows)
-        if row.peak and row.peak_ratio and row.peak_ratio.verdict == "more" and (row.peak_ratio.ratio.low or 0.0) > FAT
-        if row.ratio and row.ratio.verdict == "more" and not (row.saved and row.saved.value > 0)
+        if row["peak"]
+        and row.peak_ratio
+        and row.peak_ratio.verdict == "more"
+        and (row.peak_ratio.ratio.low or 0.0) > FAT
+        if row.ratio and row.ratio.verdict == "more" and not (row["saved"] and row["saved"].value > 0)
     ]
     baseline = next((row.strategy for row in rows if row.is_baseline), "")
     if not fat:
@@ -279,16 +284,18 @@ def of_level(rows: Sequence[Row]) -> str:
     if not cures:
         return ""
     ill, _ = cures[0]
-    if not ill.floor or not ill.level:
+    if not ill.floor or not ill["level"]:
         return ""
-    held = ill.level_held.value if ill.level_held else 0.0
-    beyond = ill.level.value - ill.floor
+    held = ill["level_held"].value if ill["level_held"] else 0.0
+    beyond = ill["level"].value - ill.floor
     whose = ""
     if held > beyond / 2:
         whose = f", and {amount(held)} of it was freed and is held by the allocator"
         if ill.in_use_bound is not None:
             whose += f": no leak, in use at most {gain(ill.in_use_bound)}"
-    return f"{ill.strategy} holds {amount(ill.level.value)}, {factor(ill.level.value / ill.floor)} its floor{whose}"
+    return (
+        f"{ill.strategy} holds {amount(ill['level'].value)}, {factor(ill['level'].value / ill.floor)} its floor{whose}"
+    )
 
 
 def of_growth(rows: Sequence[Row]) -> str:
@@ -300,11 +307,12 @@ def of_growth(rows: Sequence[Row]) -> str:
     if not sentence:
         return ""
     _, healed = cures_of(rows)[0]
-    good = [row for row in healed if row.over_floor and row.over_floor.value < CURED]
+    good = [row for row in healed if row["over_floor"] and row["over_floor"].value < CURED]
     said = [
-        f"{row.settings or row.strategy} brings its peak to {factor(row.over_floor.value)} the floor, {times(row.pair)}"
+        f"{row.settings or row.strategy} brings its peak to {factor(row['over_floor'].value)} the floor, "
+        f"{times(row.pair)}"
         for row in good
-        if row.over_floor
+        if row["over_floor"]
     ]
     return f"{sentence}. {'; '.join(said)}" if said else sentence
 
@@ -312,14 +320,14 @@ def of_growth(rows: Sequence[Row]) -> str:
 def cures_of(rows: Sequence[Row]) -> list[tuple[Row, list[Row]]]:
     """Return each strategy that has cures, most cures first, together with its cures, leanest first."""
     by_name = {row.strategy: row for row in rows if row.samples}
-    healed = [row for row in by_name.values() if row.over_floor and row.matches in by_name]
+    healed = [row for row in by_name.values() if row["over_floor"] and row.matches in by_name]
     names = Counter(row.matches for row in healed)
     return [
         (
             by_name[name],
             sorted(
                 (row for row in healed if row.matches == name),
-                key=lambda row: row.over_floor.value if row.over_floor else 0.0,
+                key=lambda row: row["over_floor"].value if row["over_floor"] else 0.0,
             ),
         )
         for name, _ in names.most_common()
@@ -329,16 +337,16 @@ def cures_of(rows: Sequence[Row]) -> list[tuple[Row, list[Row]]]:
 
 def of_sweep(rows: Sequence[Row]) -> str:
     """Say how many bodies ran at the highest number asked for, and what that costs in memory."""
-    swept = [row for row in rows if row.series and row.at.isdecimal() and row.in_flight and row.peak]
+    swept = [row for row in rows if row.series and row.at.isdecimal() and row["in_flight"] and row["peak"]]
     if not swept:
         return "Time and memory over the sweep"
     most_asked = max(swept, key=lambda row: int(row.at))
     least_asked = min((row for row in swept if row.series == most_asked.series), key=lambda row: int(row.at))
-    if not (most_asked.in_flight and most_asked.peak and least_asked.peak):
+    if not (most_asked["in_flight"] and most_asked["peak"] and least_asked["peak"]):
         return "Time and memory over the sweep"
     return (
-        f"{most_asked.strategy}: {most_asked.at} asked for, {most_asked.in_flight.value:.3g} in flight; "
-        f"{amount(most_asked.peak.value)} instead of {amount(least_asked.peak.value)}"
+        f"{most_asked.strategy}: {most_asked.at} asked for, {most_asked['in_flight'].value:.3g} in flight; "
+        f"{amount(most_asked['peak'].value)} instead of {amount(least_asked['peak'].value)}"
     )
 
 
@@ -367,15 +375,15 @@ def of_ceiling(rows: Sequence[Row]) -> str:
     The ceiling is the best bare pool. Strategies that hand out what was decoded before do less work and are left out.
     """
     top = min(
-        (row for row in rows if row.ceiling and row.time),
-        key=lambda row: row.time.value if row.time else 0.0,
+        (row for row in rows if row.ceiling and row["time"]),
+        key=lambda row: row["time"].value if row["time"] else 0.0,
         default=None,
     )
     others = [row for row in plain(rows) if top and row.tier == top.tier]
     if top is None or not others:
         return ""
-    best = min(others, key=lambda row: row.time.value if row.time else 0.0)
-    kept = ratio_of(top.time, best.time)
+    best = min(others, key=lambda row: row["time"].value if row["time"] else 0.0)
+    kept = ratio_of(top["time"], best["time"])
     if kept is None:
         return ""
     interval = "" if kept.low is None or kept.high is None else f" ({kept.low:.0%} to {kept.high:.0%})"

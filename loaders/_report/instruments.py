@@ -26,11 +26,12 @@ from typing import Literal
 
 import msgspec
 
+from loaders._figures import ASV_UNITS
 from loaders._judge import RESOLUTION
 from loaders._report.asv_files import AsvResult, Reading
-from loaders._rows import Comparison, Row
+from loaders._rows import MEASURED, Comparison, Row
 from loaders._stats import Estimate, quantile
-from loaders._words import amount, duration, factor, one_line
+from loaders._words import UNITS, amount, duration, factor, one_line
 
 Verdict = Literal["agree", "explained", "flagged", "undecided"]
 
@@ -231,11 +232,11 @@ def _beside(held: _Held, comparison: Comparison, rows: Sequence[Row]) -> list[Be
     peaks: dict[str, tuple[Row, Reading]] = {}
     for row in good:
         commits = _commits(row, comparison)
-        time, epoch = held.reading(row, commits, "Drain", "time_epoch"), row.epoch
+        time, epoch = held.reading(row, commits, "Drain", "time_epoch"), row["epoch"]
         if time and time.measured and time.measured > 0 and epoch:
             times[row.strategy] = time_pair(time, epoch, CHECKED.get((row.question, row.strategy)))
         peak = held.reading(row, commits, "Drain", "peakmem_epoch")
-        if peak and peak.measured and row.peak:
+        if peak and peak.measured and row["peak"]:
             peaks[row.strategy] = row, peak
     groups: defaultdict[str, list[tuple[Row, Reading]]] = defaultdict(list)  # NumPy is imported for every strategy
     for name, each in peaks.items():
@@ -284,7 +285,7 @@ def memory_pairs(group: Sequence[tuple[Row, Reading]], converting: AbstractSet[s
     asv's additional bytes are taken from the half with the highest peaks: these exceed what set-up held.
     """
     beyond = {row.strategy: (asv.value or 0.0) - _peak(row).value for row, asv in group}
-    alone = [(row, asv) for row, asv in group if row.peak_tree is None]  # asv does not see worker processes
+    alone = [(row, asv) for row, asv in group if row["peak_tree"] is None]  # asv does not see worker processes
     high = sorted(alone, key=lambda each: _peak(each[0]).value, reverse=True)[: (len(alone) + 1) // 2]
     if len(group) < 2 or not high:
         words = "undecided: nothing else imports the same modules, so what they hold cannot be told apart"
@@ -301,7 +302,7 @@ def memory_pairs(group: Sequence[tuple[Row, Reading]], converting: AbstractSet[s
         verdict: Verdict = "explained"
         if abs(apart) <= MEMORY_TOLERANCE + _once(peak) + unsure:
             verdict, note = "agree", "agree"
-        elif apart < 0 and row.peak_tree is not None:
+        elif apart < 0 and row["peak_tree"] is not None:
             note = "explained: asv's peak leaves out worker processes"
         elif apart > 0 and row.strategy in converting:
             note = "explained: asv converts in the same process, before the epoch"
@@ -315,7 +316,7 @@ def memory_pairs(group: Sequence[tuple[Row, Reading]], converting: AbstractSet[s
 
 
 def _peak(row: Row) -> Estimate:
-    return row.peak or Estimate(0.0, None, None, 0)
+    return row["peak"] or Estimate(0.0, None, None, 0)
 
 
 def _once(mean: Estimate) -> float:
@@ -348,24 +349,16 @@ def _medians(held: _Held, comparison: Comparison) -> tuple[int, int, list[str]]:
 
 
 def _tracked(row: Row) -> dict[str, tuple[Estimate | None, bool, Callable[[float], str]]]:
-    """Return the metrics that asv tracks: the log's estimate, whether it is over logarithms, and its formatter."""
-    bytes_: dict[str, Estimate | None] = {
-        "peak_memory": None if row.peak_tree else row.peak,  # the row's peak is that of the process tree
-        "retained_memory": row.retained,
-        "convert_memory": row.convert_memory,
-        "disk_bytes": row.disk,
+    """Return the metrics that asv may track: the log's estimate, whether it is over logarithms, and its formatter."""
+    found: dict[str, tuple[Estimate | None, bool, Callable[[float], str]]] = {
+        figure.field: (row[figure.name], figure.scale == "ratio", UNITS[figure.unit])
+        for figure in MEASURED.values()
+        if figure.unit in ASV_UNITS
     }
-    seconds = {
-        "epoch_time": row.epoch,
-        "steady_time": row.steady,
-        "cpu_time": row.cpu,
-        "convert_time": row.convert_time,
-        row.ranked_by: row.time,
-    }
-    return {
-        **{name: (mean, False, amount) for name, mean in bytes_.items()},
-        **{name: (mean, True, duration) for name, mean in seconds.items()},
-    }
+    found[row.ranked_by] = row["time"], True, duration
+    if row["peak_tree"]:  # the row's peak is that of the process tree
+        del found["peak_memory"]
+    return found
 
 
 def may_be_median(value: float, mean: Estimate, *, logarithmic: bool) -> bool:

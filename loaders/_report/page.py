@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import jinja2
@@ -17,7 +17,7 @@ from loaders._check import selftest
 from loaders._contract import TIERS
 from loaders._judge import MEMORY_SHARE, MOST_ROUNDS, RESOLUTION, TIME_MARGIN
 from loaders._law import Law
-from loaders._report import charts, chooser, findings, instruments
+from loaders._report import charts, chooser, columns, findings, instruments
 from loaders._report.asv_files import AsvResult
 from loaders._report.sets import ResultSet
 from loaders._resolution import Calibration
@@ -98,15 +98,12 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        duration=lambda each: _stacked(_words.estimated(each, _words.duration)),
-        reading=lambda each: _stacked(_words.estimated(each.estimate, _words.duration)),
+        duration=lambda each: columns.stacked(_words.estimated(each, _words.duration)),
+        reading=lambda each: columns.stacked(_words.estimated(each.estimate, _words.duration)),
         bytes=_words.amount,
-        small_amount=lambda each: _stacked(_words.estimated(each, _words.small_amount)),
-        amount=lambda each: _stacked(_words.estimated(each, _words.amount)),
-        rate=_words.rate,
-        times=lambda each: _stacked(_words.times(each)),
-        fatter=lambda each: _stacked(_words.fatter(each)),
-        to_fastest=lambda row: _stacked(_words.to_fastest(row)),
+        small_amount=lambda each: columns.stacked(_words.estimated(each, _words.small_amount)),
+        amount=lambda each: columns.stacked(_words.estimated(each, _words.amount)),
+        times=lambda each: columns.stacked(_words.times(each)),
         over_steps=_words.over_steps,
         hardware=_words.hardware_in_words,
         machine=_words.machine_in_words,
@@ -115,31 +112,28 @@ def _environment() -> jinja2.Environment:
         rounds=_words.rounds,
         growth_finding=findings.of_growth,
         cures=findings.cures_of,
-        multiple=lambda each: _stacked(_words.multiple(each)),
+        multiple=lambda each: columns.stacked(_words.multiple(each)),
         calibration_finding=findings.of_calibration,
-        stacked=_stacked,
+        stacked=columns.stacked,
         ceiling_finding=findings.of_ceiling,
         laws_finding=findings.of_laws,
         cached=lambda rows: _words.cached(row.page_cache for row in rows),
         tiers=_tiers,
         resolutions=_resolutions,
         warnings_first=lambda each: sorted(each, key=lambda one: not findings.of_worst(one.cases[0][1])),
-        each_duration=lambda values: _each(values, _words.duration),
-        each_amount=lambda values: _each(values, _words.amount),
         prose=_prose,
         line=_line,
         embedded=chooser.embedded,
     )
     environment.globals.update(
         charts=charts.of_case,
+        columns_of=columns.of_table,
         laws_chart=charts.laws_chart,
-        time_name=charts.time_name,
         epochs=EPOCHS,
         uncorrected=_words.UNCORRECTED,
         older=_words.OLDER,
         finding=findings.of,
         laws_of=_laws_of,
-        resolution=RESOLUTION,
         command=command,
         repeat=repeat,
         judged=_claims.judged,
@@ -148,10 +142,6 @@ def _environment() -> jinja2.Environment:
         tally_headings=selftest.HEADINGS,
         tally_line=selftest.line,
         tally_sentences=selftest.sentences,
-        pays_off=_words.pays_off,
-        most=_words.most,
-        waiting=_words.waiting,
-        ordered=_words.ordered,
         chooser_options=chooser.options,
         chooser_values=chooser.VALUES,
         chooser_kinds={letter: kind for kind, letter in chooser.LETTERS.items()},
@@ -232,14 +222,3 @@ def _prose(text: str) -> Markup:
 def _line(text: str) -> Markup:
     """Render one line of Markdown, without a paragraph around it."""
     return Markup(_MARKDOWN.renderInline(text))  # noqa: S704 - html is off
-
-
-def _stacked(figure: str) -> Markup:
-    """Put a figure's bracketed interval below it."""
-    value, bracket, rest = figure.partition(" (")
-    return Markup('{}<span class="interval">{}</span>').format(value, bracket.strip() + rest)
-
-
-def _each(values: Mapping[int, float], unit: Callable[[float], str]) -> str:
-    """Return each round's measurement, for the tooltip of a figure."""
-    return "; ".join(f"round {index + 1}: {unit(value)}" for index, value in sorted(values.items()))

@@ -106,7 +106,7 @@ def _ranking(name: str, comparison: Comparison, rows: Sequence[Row]) -> list[str
     """Return Markdown: a table of a case's strategies, fastest first, and where the figures come from."""
     several = len({each.tier for each in rows}) > 1
     pairs = any(row.pair for row in rows)
-    totals, starts, needs = (any(getattr(row, each) for row in rows) for each in ("total", "start", "needed"))
+    totals, starts, needs = (any(row[each] for row in rows) for each in ("total", "start", "needed"))
     headings = [
         name,
         charts.time_name(rows).removeprefix("time of "),
@@ -121,16 +121,16 @@ def _ranking(name: str, comparison: Comparison, rows: Sequence[Row]) -> list[str
     for row in rows:
         marks = [row.tier] if several else []
         marks += [word for word, holds in (("historic", row.historic), ("ceiling", row.ceiling)) if holds]
-        marks += [f"{row.psnr:.0f} dB"] if several and row.psnr is not None else []
+        marks += [f"{row.psnr:.0f} dB"] if several and row.psnr is not None and row.psnr < _words.EXACT else []
         cells = [
             ", ".join([f"`{row.strategy}`", *marks]),
-            _words.estimated(row.time, _words.duration) if row.time else row.status.partition(":")[0],
-            *([_words.estimated(row.start, _words.duration)] if starts else []),
-            *([_words.estimated(row.total, _words.duration)] if totals else []),
+            _words.estimated(row["time"], _words.duration) if row["time"] else row.status.partition(":")[0],
+            *([_words.estimated(row["start"], _words.duration)] if starts else []),
+            *([_words.estimated(row["total"], _words.duration)] if totals else []),
             _words.to_fastest(row),
             "baseline" if row.is_baseline else _words.times(row.ratio),
             *([f"{_words.times(row.pair)}: `{row.matches}`" if row.pair else _words.ABSENT] if pairs else []),
-            _words.estimated(row.needed if needs else row.peak, _words.amount),
+            _words.estimated(row["needed"] if needs else row["peak"], _words.amount),
         ]
         lines.append(f"| {' | '.join(cells)} |")
     ran = f"{_words.rounds(comparison)}; {_words.software_in_words(comparison.environment)}"

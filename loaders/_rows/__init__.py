@@ -1,10 +1,10 @@
 """From trial records to the rows of a comparison: one row for each strategy and case. Pure."""
 
 from loaders._rows.build import about, comparison, disturbed
+from loaders._rows.declared import EPOCHS, FIGURES, MEASURED
 from loaders._rows.figures import total
 from loaders._rows.values import (
     BUSY,
-    EPOCHS,
     About,
     CaseLaws,
     Comparison,
@@ -17,6 +17,8 @@ from loaders._rows.values import (
 __all__ = [
     "BUSY",
     "EPOCHS",
+    "FIGURES",
+    "MEASURED",
     "About",
     "CaseLaws",
     "Comparison",

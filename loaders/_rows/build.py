@@ -54,7 +54,9 @@ def comparison(records: Sequence[Record], calibration: Calibration | None = None
         ranked_by = _ranked_by(within, question)
         of_case = Case(within, known, baseline, ranked_by, calibration)
         in_case = [of_case.row(name) for name in of_case.times]
-        rows += sorted(in_case, key=lambda row: (row.time is None, row.time.value if row.time else 0.0, row.strategy))
+        rows += sorted(
+            in_case, key=lambda row: (row["time"] is None, row["time"].value if row["time"] else 0.0, row.strategy)
+        )
     return Comparison(
         question=first.question,
         title=question.title,

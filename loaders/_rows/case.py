@@ -61,13 +61,17 @@ class Case:
             _note(p_values, "peak_ratio", self.peak_fit, name, self.baseline)
         if matched:
             _note(p_values, "pair", self.time_fit, name, matched)
+        further = {
+            "total": estimate(list(self.totals[name].values()), "ratio") if self.totals.get(name) else None,
+            "saved": _saved(self.known, self.times, name),
+        }
         return msgspec.structs.replace(
             row,
             times=self.times[name],
             peaks=self.peaks[name],
             needs=by_round(own, name, "needed_memory"),
             parts=self.parts[name],
-            total=estimate(list(self.totals[name].values()), "ratio") if self.totals.get(name) else None,
+            figures={**row.figures, **{figure: each for figure, each in further.items() if each}},
             ratio=None if name == self.baseline else self._time(name, self.baseline),
             pair=self._time(name, matched) if matched else None,
             best=self._time(name, self.best.fastest) if self.best and name != self.best.fastest else None,
@@ -77,7 +81,6 @@ class Case:
             peak_ratio=None if name == self.baseline else self._memory(name, self.baseline),
             p_values=p_values,
             spread=_spread(time=self.time_fit, memory=self.peak_fit, name=name),
-            saved=_saved(self.known, self.times, name),
         )
 
     def _time(self, one: str, other: str) -> Judged | None:

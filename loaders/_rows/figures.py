@@ -6,12 +6,18 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from loaders import _registry
-from loaders._rows.values import EPOCHS, Row
-from loaders._stats import SHORTEST, Estimate, estimate
+from loaders._rows.declared import EPOCHS, MEASURED
+from loaders._rows.values import Row
+from loaders._stats import SHORTEST, Estimate, Scale, estimate
+from loaders._trial.growth import Growth
 from loaders._trial.record import MemoryTrace, Record
 
 TRACE_POINTS = 100
 """Maximum number of points in a drawn trace."""
+
+
+REACHED = ("peak_memory", "peak_memory_tree")
+"""Metrics of trials that were ended early count too, if none was ok: they show how far the strategy got."""
 
 
 MOST_WORDS = 1000
@@ -44,7 +50,6 @@ def row_of(records: Sequence[Record], variant: _registry.Variant | None, ranked_
     judged = [each.metrics.memory_growth for each in good if each.metrics.memory_growth]
     levels = [each for each in judged if each.verdict != "undecided" or each.level]
     floors = [each.metrics.memory_floor for each in good if each.metrics.memory_floor]
-    peak = _estimate(reached, "peak_memory")
     return Row(
         question=first.question,
         strategy=first.strategy,
@@ -60,40 +65,17 @@ def row_of(records: Sequence[Record], variant: _registry.Variant | None, ranked_
         historic=bool(variant and variant.historic),
         ceiling=bool(variant and variant.ceiling),
         converts=bool(variant and variant.convert) or any(each.metrics.convert_time is not None for each in good),
-        time=_estimate(good, ranked_by, positive=True),
-        start=_estimate(good, "start_time"),
-        steady=_estimate(good, "steady_time", positive=True),
-        throughput=_estimate(good, "throughput", positive=True),
-        cpu=_estimate(good, "cpu_time", positive=True),
-        peak=peak,
-        peak_slow=_estimate(good, "peak_memory_slow"),
-        needed=_estimate(good, "needed_memory"),
-        anonymous=_estimate(good, "anonymous_memory"),
-        file=_estimate(good, "file_memory"),
-        peak_tree=_estimate(reached, "peak_memory_tree"),
-        retained=_estimate(good, "retained_memory"),
-        held=_estimate(good, "allocator_held"),
+        figures=_figures(good, reached, ranked_by, levels, floors[0] if floors else None),
         growth=_growth(good),
         growth_bound=_greatest([each.bound for each in levels]),
         in_use_bound=_greatest([each.in_use_bound for each in levels]),
         floor=floors[0] if floors else None,
-        over_floor=_scaled(peak, 1 / floors[0]) if peak and floors else None,
-        level=estimate([each.level for each in levels], "linear") if levels else None,
-        level_held=estimate([each.held or 0.0 for each in levels], "linear") if levels else None,
         trace=_thinned(good[-1].metrics.memory_trace) if good else None,
-        convert_time=_estimate(good, "convert_time", positive=True),
-        convert_memory=_estimate(good, "convert_memory"),
-        disk=_estimate(good, "disk_bytes"),
         steps=good[-1].metrics.steps if good else None,
         walk=good[-1].metrics.walk if good else None,
         settings=variant.settings if variant else "",
-        first_batch=_estimate(good, "first_batch_time", positive=True),
         series=variant.series if variant else "",
         at=variant.at if variant else "",
-        wait=_estimate(good, "wait_time"),
-        in_flight=_estimate(good, "bodies_in_flight"),
-        waiting=_estimate(good, "waiting"),
-        waiting_bytes=_estimate(good, "waiting_bytes"),
         delivered=good[-1].metrics.samples if good else None,
         page_cache=(min(shares), max(shares)) if shares else None,
         psnr=min((each.metrics.psnr for each in good if each.metrics.psnr is not None), default=None),
@@ -101,7 +83,6 @@ def row_of(records: Sequence[Record], variant: _registry.Variant | None, ranked_
             (each.metrics.max_difference for each in good if each.metrics.max_difference is not None), default=None
         ),
         order=order[0] if order else None,
-        epoch=_estimate(good, "epoch_time", positive=True),
         commit=commits(records),
         source=variant.source if variant else "",
         imports=variant.imports if variant else [],
@@ -147,12 +128,29 @@ def _greatest(bounds: Sequence[float | None]) -> float | None:
     return max(known) if known and len(known) == len(bounds) else None
 
 
-def _estimate(records: Sequence[Record], metric: str, *, positive: bool = False) -> Estimate | None:
+def _figures(
+    good: Sequence[Record], reached: Sequence[Record], ranked_by: str, levels: Sequence[Growth], floor: float | None
+) -> dict[str, Estimate]:
+    """Return the estimates of one strategy's own trials, by the name of the figure."""
+    found = {
+        name: _estimate(reached if each.field in REACHED else good, each.field, each.scale)
+        for name, each in MEASURED.items()
+    }
+    found["time"] = _estimate(good, ranked_by, "ratio")
+    if (peak := found["peak"]) and floor:
+        found["over_floor"] = _scaled(peak, 1 / floor)
+    if levels:
+        found["level"] = estimate([each.level for each in levels], "linear")
+        found["level_held"] = estimate([each.held or 0.0 for each in levels], "linear")
+    return {name: each for name, each in found.items() if each}
+
+
+def _estimate(records: Sequence[Record], metric: str, scale: Scale) -> Estimate | None:
     values = [value(record, metric) for record in records]
     present = [float(value) for value in values if value is not None]
-    if positive:  # a duration too short for its clock says nothing
+    if scale == "ratio":  # a duration too short for its clock says nothing
         present = [value for value in present if value >= SHORTEST]
-    return estimate(present, "ratio" if positive else "linear") if present else None
+    return estimate(present, scale) if present else None
 
 
 def value(record: Record, metric: str) -> float | None:

@@ -10,12 +10,9 @@ import msgspec
 from loaders._contract import OrderQuality
 from loaders._judge import Judged
 from loaders._law import Law
+from loaders._rows.declared import FIGURES
 from loaders._stats import Estimate
 from loaders._trial.record import SCHEMA, Environment, MemoryTrace
-
-EPOCHS = 20
-"""The number of epochs in a strategy's total unless stated otherwise: a short training run."""
-
 
 BUSY = 0.1
 """A share of the machine's processor time. Whatever others take may be as much as strategies differ by, and 10 % is the
@@ -71,73 +68,41 @@ class About(msgspec.Struct, frozen=True):
 class Row(msgspec.Struct, frozen=True):
     """The results of a comparison for one strategy in one case.
 
+    ``row["peak"]`` is an estimate; ``loaders._rows.declared`` says which there are and what they mean.
+
     Attributes
     ----------
-    time
-        In seconds: the value of the metric ``ranked_by``.
+    figures
+        The estimates by name. ``peak`` is with a fast consumer, and covers the process tree if there were worker
+        processes; a strategy that was ended early shows how far it got.
     ranked_by
         The metric that ranks the case: the question's, or ``epoch_time`` if a trial of the case lacks that.
-    start, steady
-        In seconds: see ``start_time`` and ``steady_time`` in ``loaders._trial.record.Metrics``.
-    total
-        In seconds: the time of ``EPOCHS`` epochs, including the conversion, if a steady epoch is known.
     parts
         By round, in seconds: the conversion, the first epoch and a steady epoch, which make up a total.
-    ratio
-        ``time`` over the baseline's, judged; ``None`` for the baseline itself.
-    pair
-        ``time`` over that of the strategy that it ``matches``.
-    best
-        ``time`` over that of the case's fastest strategy, excluding ceilings and historic ones; ``None`` for itself.
-    in_best
-        Whether it cannot be shown to be slower than the fastest.
-    total_best, in_best_total
-        The same for ``total``.
+    ratio, pair, best, total_best, peak_ratio
+        Judged ratios: see ``loaders._rows.declared``.
+    in_best, in_best_total
+        Whether it cannot be shown to be slower than the fastest, by ``time`` and by ``total``.
     p_values
         Two-sided, for ``ratio``, ``pair`` and ``peak_ratio`` against 1, under these names. They correct statements
         that are picked from several comparisons.
     spread
         For ``time`` and ``memory``: the moderated variance of a logarithm, its degrees of freedom, and the case's
         maximum of these. The page uses them to judge ratios to another baseline.
-    peak, peak_slow, peak_tree, retained, held
-        In bytes above the memory baseline. ``peak`` is with a fast consumer, and covers the process tree if there were
-        worker processes; ``peak_slow`` includes an epoch with a slow consumer.
-    needed, anonymous, file
-        In bytes: see ``loaders._trial.record.Metrics``. ``needed`` is what the system cannot take back.
-    peak_ratio
-        ``peak`` over the baseline strategy's; ``None`` if only one of the two is below the resolution.
-    throughput
-        In samples per second.
-    cpu
-        In seconds of processor time.
     floor
         In bytes: the minimum that the strategy's buffers must hold, if known.
-    over_floor
-        ``peak`` over ``floor``.
-    level, level_held
-        In bytes: the memory held in the tail of the trace, and how much of it was freed but is kept by malloc.
     trace
         Memory over the steps of the last ``ok`` trial, thinned.
-    convert_time, convert_memory, disk
-        In seconds and bytes: see ``loaders._trial.record.Metrics``.
     converts
         Whether its data must be converted and written first.
-    saved
-        In seconds per epoch: what a converted format saves over the strategy without conversion, paired by round.
     steps, walk
         See ``loaders._trial.record.Metrics``.
     settings
         What its declaration sets for the process: environment variables, a library to load first.
     historic, ceiling
         See ``loaders._registry.Variant``.
-    first_batch
-        In seconds: from the call that builds the strategy to the first batch in hand.
-    wait
-        In seconds: how long a slow consumer waits for a batch, on average.
     series, at
         See ``loaders._registry.Variant``.
-    in_flight, waiting, waiting_bytes
-        See ``bodies_in_flight`` and ``waiting`` in ``loaders._trial.record.Metrics``.
     delivered
         The number of samples in an epoch.
     page_cache
@@ -153,8 +118,6 @@ class Row(msgspec.Struct, frozen=True):
         enough has such a bound. "No leak" can be claimed only with the second.
     status
         The trials' status in words, with the reasons.
-    epoch
-        In seconds: the first epoch, whichever metric ranks the question.
     commit
         The commits of the row's own trials, eight digits each, joined by ", ".
     source, imports
@@ -183,10 +146,7 @@ class Row(msgspec.Struct, frozen=True):
     peaks: dict[int, float] = {}
     needs: dict[int, float] = {}
     parts: dict[int, tuple[float, float, float]] = {}
-    time: Estimate | None = None
-    start: Estimate | None = None
-    steady: Estimate | None = None
-    total: Estimate | None = None
+    figures: dict[str, Estimate] = {}
     ratio: Judged | None = None
     pair: Judged | None = None
     best: Judged | None = None
@@ -195,45 +155,22 @@ class Row(msgspec.Struct, frozen=True):
     in_best_total: bool = False
     p_values: dict[str, float] = {}
     spread: dict[str, tuple[float, float, float]] = {}
-    throughput: Estimate | None = None
-    cpu: Estimate | None = None
-    peak: Estimate | None = None
     peak_ratio: Judged | None = None
-    peak_slow: Estimate | None = None
-    needed: Estimate | None = None
-    anonymous: Estimate | None = None
-    file: Estimate | None = None
-    peak_tree: Estimate | None = None
-    retained: Estimate | None = None
-    held: Estimate | None = None
     growth: str | None = None
     growth_bound: float | None = None
     in_use_bound: float | None = None
     floor: float | None = None
-    over_floor: Estimate | None = None
-    level: Estimate | None = None
-    level_held: Estimate | None = None
     trace: MemoryTrace | None = None
-    convert_time: Estimate | None = None
-    convert_memory: Estimate | None = None
-    disk: Estimate | None = None
-    saved: Estimate | None = None
     steps: list[int] | None = None
     walk: list[int] | None = None
     page_cache: tuple[float, float] | None = None
     series: str = ""
     at: str = ""
     settings: str = ""
-    first_batch: Estimate | None = None
-    wait: Estimate | None = None
-    in_flight: Estimate | None = None
-    waiting: Estimate | None = None
-    waiting_bytes: Estimate | None = None
     delivered: int | None = None
     psnr: float | None = None
     max_difference: float | None = None
     order: OrderQuality | None = None
-    epoch: Estimate | None = None
     commit: str = ""
     source: str = ""
     imports: list[str] = []
@@ -241,10 +178,23 @@ class Row(msgspec.Struct, frozen=True):
     capacity: int = 0
     engine: str = ""
 
+    def __getitem__(self, figure: str) -> Estimate | None:
+        """Return an estimate by the name of its figure; ``None`` if the strategy has none.
+
+        Raises
+        ------
+        KeyError
+            If no figure has this name.
+        """
+        found = self.figures.get(figure)
+        if found is None and figure not in FIGURES:
+            raise KeyError(figure)
+        return found
+
 
 def worked_first(row: Row) -> bool:
     """Whether a strategy did its work before the first batch, so that steady epochs only hand out stored results."""
-    return bool(row.start and row.steady and row.start.value > AT_START * row.steady.value)
+    return bool(row["start"] and row["steady"] and row["start"].value > AT_START * row["steady"].value)
 
 
 def plain(rows: Sequence[Row]) -> list[Row]:
@@ -256,7 +206,7 @@ def plain(rows: Sequence[Row]) -> list[Row]:
     return [
         row
         for row in rows
-        if row.time and row.tier == tier and not (row.converts or row.ceiling or row.historic or worked_first(row))
+        if row["time"] and row.tier == tier and not (row.converts or row.ceiling or row.historic or worked_first(row))
     ]
 
 

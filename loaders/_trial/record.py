@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from loaders._contract import OrderQuality
+from loaders._figures import figure, meaning
 from loaders._trial.growth import Growth
 from loaders._trial.memory import Held
 from loaders._units import Bytes, Count, Level, Name, Quantity, Seconds, Share, Size
@@ -115,117 +116,240 @@ class Disturbance(msgspec.Struct, frozen=True, omit_defaults=True):
 class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
     """Everything that one trial measures; a metric that does not apply is absent.
 
-    Attributes
-    ----------
-    epoch_time
-        Seconds of the first epoch, from just before the strategy is built, so a strategy that does its work when it is
-        called is charged like one that does it when it is iterated.
-    steady_time
-        Seconds of a steady epoch: the median of the epochs after the first, over the same object (built anew if it is
-        a one-way iterator). Absent where an epoch has fewer than three batches.
-    start_time
-        Seconds by which ``first_batch_time`` exceeds a steady batch: tracing, threads, filling buffers. Absent where
-        ``steady_time`` is.
-    first_batch_time
-        Seconds from the call that builds the strategy to the first batch in hand.
-    wait_time
-        Mean seconds that a slow consumer, which takes ``slow_step`` seconds for each batch, waits for a batch after the
-        first: about zero if the strategy works ahead.
-    slow_step
-        Seconds that the slow consumer takes for each batch.
-    sample_time
-        Seconds per sample after the first batch; over the whole epoch if there is only one batch.
-    throughput
-        Samples per second of a steady epoch; 1 / ``sample_time`` where there is none.
-    batch_time
-        Latency of the batches after the first.
-    cpu_time
-        Seconds of processor time per epoch, user and system, including children that have ended.
-    peak_memory
-        Bytes: highest resident set above the baseline, which is read after imports and inputs, and after the code of
-        all libraries has been mapped.
-    peak_memory_slow
-        Bytes: the same, including the slow consumer's epoch; a slow consumer fills buffers that a fast one never fills.
-    peak_memory_tree
-        Bytes: the highest of all epochs for the process tree, shared pages divided (PSS), if there were children.
-    needed_memory
-        Bytes of the highest of these peaks that the system cannot reclaim: the peak minus the most mapped file memory,
-        and never less than the highest anonymous and shared memory that was seen, after batches and every 20 ms. If a
-        strategy maps files, a shorter spike may be missed; otherwise it is the kernel's own peak.
-    anonymous_memory, file_memory, shared_memory
-        Bytes above the baseline: the highest values seen of memory not backed by a file (``RssAnon``), of mapped files
-        (``RssFile``) and of shared memory (``RssShmem``), each at its own time; process tree included.
-    memory_floor
-        Minimum bytes that the strategy's buffers must hold, if known.
-    retained_memory
-        Bytes still held above the baseline after exhaustion, ``del`` and ``gc.collect()``.
-    convert_time
-        Seconds to write the files that the strategy reads into the page cache, in a separate process.
-    convert_memory
-        Bytes: the highest resident set of that process above its baseline, with library code mapped beforehand.
-    disk_bytes
-        Bytes of the files that the strategy reads, or that it writes for a later epoch.
-    bodies_in_flight
-        Peak number of concurrent Python bodies, whatever number was asked for.
-    waiting, waiting_bytes
-        Peak number of finished elements that the consumer had not yet taken, and their bytes.
-    lost
-        Number of samples that the strategy left out, if it is allowed to.
-    allocator_held
-        Bytes freed by the program but not returned to the system by malloc, beyond those at the baseline.
-    memory_trace
-        Memory over the batches.
-    memory_growth
-        The verdict on the trace.
-    samples, batches
-        Number delivered in an epoch.
-    psnr, max_difference
-        The worst values over all images, in dB and grey levels.
-    order_quality
-        How well mixed the order was.
-    steps, walk
-        If the question draws the order: the numbers of some delivered samples, and their places on disk.
-    disturbance
-        What else the machine did during the trial.
+    Each field declares its unit, heading, scale and meaning (see ``loaders._figures``). Rows, tables, the
+    CSV file, asv's benchmarks and the page follow from that.
     """
 
-    epoch_time: Seconds | None = None
-    steady_time: Seconds | None = None
-    start_time: Seconds | None = None
-    wait_time: Seconds | None = None
-    slow_step: Seconds | None = None
-    first_batch_time: Seconds | None = None
-    sample_time: Seconds | None = None
-    throughput: Quantity | None = None
-    batch_time: BatchTime | None = None
-    cpu_time: Seconds | None = None
-    peak_memory: Size | None = None
-    peak_memory_slow: Size | None = None
-    peak_memory_tree: Size | None = None
-    needed_memory: Size | None = None
-    anonymous_memory: Bytes | None = None
-    file_memory: Bytes | None = None
-    shared_memory: Bytes | None = None
-    memory_floor: Size | None = None
-    retained_memory: Bytes | None = None
-    convert_time: Seconds | None = None
-    convert_memory: Size | None = None
-    disk_bytes: Size | None = None
-    bodies_in_flight: Count | None = None
-    waiting: Count | None = None
-    waiting_bytes: Size | None = None
-    lost: Count | None = None
-    allocator_held: Bytes | None = None
-    memory_trace: MemoryTrace | None = None
-    memory_growth: Growth | None = None
-    samples: Count | None = None
-    batches: Count | None = None
-    psnr: Level | None = None
-    max_difference: Level | None = None
-    order_quality: OrderQuality | None = None
-    steps: Annotated[list[Count], MOST_POINTS] | None = None
-    walk: Annotated[list[Count], MOST_POINTS] | None = None
-    disturbance: Disturbance | None = None
+    epoch_time: Annotated[
+        Seconds | None,
+        figure(
+            "s",
+            "From just before the strategy is built to the end of the first epoch, so a strategy that does its work "
+            "when it is called is charged like one that does it when it is iterated.",
+            name="epoch",
+            scale="ratio",
+            tracked=True,
+        ),
+    ] = None
+    steady_time: Annotated[
+        Seconds | None,
+        figure(
+            "s",
+            "A steady epoch: the median of the epochs after the first, over the same object (built anew if it is a "
+            "one-way iterator). Absent where an epoch has fewer than three batches.",
+            name="steady",
+            scale="ratio",
+            tracked=True,
+        ),
+    ] = None
+    start_time: Annotated[
+        Seconds | None,
+        figure(
+            "s",
+            "By how much ``first_batch_time`` exceeds a steady batch: tracing, threads, filling buffers. Absent where "
+            "``steady_time`` is.",
+            name="start",
+            heading="start",
+            tracked=True,
+        ),
+    ] = None
+    wait_time: Annotated[
+        Seconds | None,
+        figure(
+            "s",
+            "How long a slow consumer, which takes ``slow_step`` seconds for each batch, waits on average for a batch "
+            "after the first: about zero if the strategy works ahead.",
+            name="wait",
+        ),
+    ] = None
+    slow_step: Annotated[Seconds | None, figure("s", "How long the slow consumer takes for each batch.")] = None
+    first_batch_time: Annotated[
+        Seconds | None,
+        figure(
+            "s",
+            "From the call that builds the strategy to the first batch in hand.",
+            name="first_batch",
+            scale="ratio",
+            tracked=True,
+        ),
+    ] = None
+    sample_time: Annotated[
+        Seconds | None,
+        figure(
+            "s",
+            "A sample after the first batch; over the whole epoch if there is only one batch.",
+            scale="ratio",
+            tracked=True,
+        ),
+    ] = None
+    throughput: Annotated[
+        Quantity | None,
+        figure(
+            "samples/s",
+            "Of a steady epoch; 1 / ``sample_time`` where there is none.",
+            name="throughput",
+            scale="ratio",
+        ),
+    ] = None
+    batch_time: Annotated[BatchTime | None, meaning("Latency of the batches after the first.")] = None
+    cpu_time: Annotated[
+        Seconds | None,
+        figure(
+            "s",
+            "Processor time of an epoch, user and system, including children that have ended.",
+            name="cpu",
+            heading="processor time",
+            scale="ratio",
+            shown="page",
+            tracked=True,
+        ),
+    ] = None
+    peak_memory: Annotated[
+        Size | None,
+        figure(
+            "bytes",
+            "Highest resident set above the baseline, which is read after imports and inputs, and after the code of "
+            "all libraries has been mapped.",
+            name="peak",
+            tracked=True,
+        ),
+    ] = None
+    peak_memory_slow: Annotated[
+        Size | None,
+        figure(
+            "bytes",
+            "The same, including the slow consumer's epoch; a slow consumer fills buffers that a fast one never fills.",
+            name="peak_slow",
+            heading="with a slow consumer",
+        ),
+    ] = None
+    peak_memory_tree: Annotated[
+        Size | None,
+        figure(
+            "bytes",
+            "The highest of all epochs for the process tree, shared pages divided (PSS), if there were children.",
+            name="peak_tree",
+            heading="peak of the process tree",
+        ),
+    ] = None
+    needed_memory: Annotated[
+        Size | None,
+        figure(
+            "bytes",
+            "Of the highest of these peaks, what the system cannot reclaim: the peak minus the most mapped file "
+            "memory, and never less than the highest anonymous and shared memory that was seen, after batches and "
+            "every 20 ms. If a strategy maps files, a shorter spike may be missed; otherwise it is the kernel's own "
+            "peak.",
+            name="needed",
+            heading="needed",
+            tracked=True,
+        ),
+    ] = None
+    anonymous_memory: Annotated[
+        Bytes | None,
+        figure(
+            "bytes",
+            "The highest value above the baseline of memory not backed by a file (``RssAnon``); process tree included.",
+            name="anonymous",
+        ),
+    ] = None
+    file_memory: Annotated[
+        Bytes | None,
+        figure(
+            "bytes",
+            "The highest value above the baseline of mapped files (``RssFile``); process tree included.",
+            name="file",
+        ),
+    ] = None
+    shared_memory: Annotated[
+        Bytes | None,
+        figure("bytes", "The highest value above the baseline of shared memory (``RssShmem``); process tree included."),
+    ] = None
+    memory_floor: Annotated[
+        Size | None, figure("bytes", "Minimum that the strategy's buffers must hold, if known.")
+    ] = None
+    retained_memory: Annotated[
+        Bytes | None,
+        figure(
+            "bytes",
+            "Still held above the baseline after exhaustion, ``del`` and ``gc.collect()``.",
+            name="retained",
+            heading="retained",
+            tracked=True,
+        ),
+    ] = None
+    convert_time: Annotated[
+        Seconds | None,
+        figure(
+            "s",
+            "To write the files that the strategy reads into the page cache, in a separate process.",
+            name="convert_time",
+            heading="to convert",
+            scale="ratio",
+        ),
+    ] = None
+    convert_memory: Annotated[
+        Size | None,
+        figure(
+            "bytes",
+            "The highest resident set of that process above its baseline, with library code mapped beforehand.",
+            name="convert_memory",
+            heading="memory of the conversion",
+            shown="page",
+        ),
+    ] = None
+    disk_bytes: Annotated[
+        Size | None,
+        figure(
+            "bytes",
+            "Of the files that the strategy reads, or that it writes for a later epoch.",
+            name="disk",
+            heading="on disk",
+        ),
+    ] = None
+    bodies_in_flight: Annotated[
+        Count | None,
+        figure(
+            "bodies",
+            "Peak number of concurrent Python bodies, whatever number was asked for.",
+            name="in_flight",
+            heading="bodies in flight",
+        ),
+    ] = None
+    waiting: Annotated[
+        Count | None,
+        figure(
+            "elements",
+            "Peak number of finished elements that the consumer had not yet taken.",
+            name="waiting",
+            heading="elements waiting",
+        ),
+    ] = None
+    waiting_bytes: Annotated[Size | None, figure("bytes", "Peak size of such elements.", name="waiting_bytes")] = None
+    lost: Annotated[Count | None, figure("samples", "That the strategy left out, if it is allowed to.")] = None
+    allocator_held: Annotated[
+        Bytes | None,
+        figure(
+            "bytes",
+            "Freed by the program but not returned to the system by malloc, beyond what it held at the baseline.",
+            name="held",
+            heading="of it held by malloc",
+            shown="page",
+        ),
+    ] = None
+    memory_trace: Annotated[MemoryTrace | None, meaning("Memory over the batches.")] = None
+    memory_growth: Annotated[Growth | None, meaning("The verdict on the trace.")] = None
+    samples: Annotated[Count | None, figure("samples", "Delivered in an epoch.")] = None
+    batches: Annotated[Count | None, figure("batches", "Delivered in an epoch.")] = None
+    psnr: Annotated[Level | None, figure("dB", "The worst value over all images.")] = None
+    max_difference: Annotated[Level | None, figure("grey levels", "The worst value over all images.")] = None
+    order_quality: Annotated[OrderQuality | None, meaning("How well mixed the order was.")] = None
+    steps: Annotated[
+        Annotated[list[Count], MOST_POINTS] | None,
+        meaning("The numbers of some delivered samples, if the question draws the order."),
+    ] = None
+    walk: Annotated[Annotated[list[Count], MOST_POINTS] | None, meaning("The places on disk of these samples.")] = None
+    disturbance: Annotated[Disturbance | None, meaning("What else the machine did during the trial.")] = None
 
     def __post_init__(self) -> None:
         if self.steps and self.walk and len(self.steps) != len(self.walk):

@@ -64,6 +64,7 @@ QUESTION = Question(
     slices=({"data": "x16"}, {"data": "x1"}, {"data": "x4"}),
     size_axis="data",
     ranked_by="steady_time",
+    tracks=("disk_bytes",),
     epochs=EPOCHS,
     quick_epochs=EPOCHS,
 )

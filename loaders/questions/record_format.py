@@ -109,6 +109,7 @@ QUESTION = Question(
     ),
     size_axis="data",
     ranked_by="steady_time",
+    tracks=("convert_time", "convert_memory", "disk_bytes"),
     epochs=2,
     quick_epochs=2,
 )

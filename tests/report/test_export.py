@@ -10,8 +10,7 @@ import pytest
 
 from loaders._judge import Judged
 from loaders._report import export, sets
-from loaders._rows import Row
-from loaders._stats import Estimate
+from loaders._rows import FIGURES, Row
 from loaders._trial.record import Metrics
 from tests.report.runs import run_of, write_log
 from tests.test_rows import record
@@ -38,9 +37,9 @@ def test_a_strategy_without_a_figure_keeps_its_status(tmp_path: Path) -> None:
     assert line["figure"] == ""
 
 
-def test_no_estimate_of_a_row_is_forgotten() -> None:
-    kinds = (Estimate, Estimate | None, Judged | None)
-    assert set(export.FIGURES) == {field.name for field in msgspec.structs.fields(Row) if field.type in kinds}
+def test_every_judged_ratio_of_a_row_is_declared() -> None:
+    judged = {field.name for field in msgspec.structs.fields(Row) if field.type == Judged | None}
+    assert judged == {figure.name for figure in FIGURES.values() if figure.judged}
 
 
 def test_a_ratio_goes_with_its_verdict_and_a_total_with_its_epochs(tmp_path: Path) -> None:

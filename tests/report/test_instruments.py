@@ -148,10 +148,7 @@ def _row(strategy: str, mebibytes: float, *, half: float = 0.1, tree: bool = Fal
     peak = Estimate(mebibytes * MIB, (mebibytes - half) * MIB, (mebibytes + half) * MIB, 3)
     template = comparison(LOG).rows[0]
     return msgspec.structs.replace(
-        template,
-        strategy=strategy,
-        peak=peak,
-        peak_tree=peak if tree else None,
+        template, strategy=strategy, figures={"peak": peak, **({"peak_tree": peak} if tree else {})}
     )
 
 

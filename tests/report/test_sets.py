@@ -65,7 +65,7 @@ def test_a_case_that_was_run_again_takes_the_place_of_the_older_one_alone(tmp_pa
     write_log(tmp_path, run("a", "2026-01-01T00:00:00+00:00", ["500", "2000"], 1.0))
     write_log(tmp_path, run("b", "2026-01-02T00:00:00+00:00", ["2000"], 5.0))
     (found,) = sets.collect(tmp_path)
-    times = {(row.case["images"], row.time.value) for row in found.comparisons[0].rows if row.time}
+    times = {(row.case["images"], row["time"].value) for row in found.comparisons[0].rows if row["time"]}
     assert {(images, round(time)) for images, time in times} == {("500", 1), ("2000", 5)}
 
 
