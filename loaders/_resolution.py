@@ -62,7 +62,7 @@ INSTRUMENTS: Mapping[str, Instrument] = {
     "waiting": Instrument("elements waiting", "count", 0, 0),
     "disk_bytes": Instrument("on disk", "bytes", 0, 0),
 }
-"""Instruments by metric (``loaders._trial.record.Metrics``)."""
+"""Instruments by metric (``loaders._trial.metrics.Metrics``)."""
 
 
 STANDS_FOR: Mapping[str, str] = {

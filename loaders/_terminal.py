@@ -33,7 +33,8 @@ from loaders._figures import declared
 from loaders._resolution import Calibration
 from loaders._rows import FIGURES, Comparison, Row
 from loaders._trial.growth import Growth
-from loaders._trial.record import SCHEMA, MemoryTrace, Metrics, Record, Trial
+from loaders._trial.metrics import MemoryTrace, Metrics
+from loaders._trial.record import SCHEMA, Record, Trial
 from loaders._words import (
     OLDER,
     UNCORRECTED,

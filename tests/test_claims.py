@@ -37,7 +37,8 @@ from loaders._judge import Difference, fitted
 from loaders._law import law
 from loaders._rows import FIGURES, CaseLaws, Comparison, Row, about
 from loaders._stats import Estimate, estimate
-from loaders._trial.record import Environment, MemoryTrace
+from loaders._trial.metrics import MemoryTrace
+from loaders._trial.record import Environment
 
 QUEUED = _registry.find_variant("batching", "keras_pydataset_4").capacity
 MIB, GIB = 2**20, 2**30

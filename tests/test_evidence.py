@@ -9,7 +9,8 @@ import pytest
 from loaders import _evidence, _judge
 from loaders._errors import InputError
 from loaders._evidence import Count, Noise
-from loaders._trial.record import Metrics, Record
+from loaders._trial.metrics import Metrics
+from loaders._trial.record import Record
 from tests.conftest import ROOT
 from tests.trial.test_log import RECORD
 

@@ -7,7 +7,7 @@ import pytest
 
 from loaders._figures import ASV_UNITS, declared, figure, meaning
 from loaders._rows import FIGURES, MEASURED
-from loaders._trial.record import Metrics
+from loaders._trial.metrics import Metrics
 
 
 class _Metrics(msgspec.Struct):

@@ -143,7 +143,7 @@ def _measured(copy: Path, question: str) -> dict[str, str]:
 
 
 def test_a_figure_is_added_in_two_places(copy: Path) -> None:
-    record, reading = copy / "loaders/_trial/record.py", copy / "loaders/_trial/assemble.py"
+    record, reading = copy / "loaders/_trial/metrics.py", copy / "loaders/_trial/assemble.py"
     field = (
         "    planted_time: Annotated[\n"
         '        Seconds | None, figure("s", "A test\'s.", name="planted", heading="planted words", tracked=True)\n'

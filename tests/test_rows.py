@@ -10,7 +10,8 @@ from loaders import _registry
 from loaders._contract import OrderQuality
 from loaders._rows import Comparison, Disturbed, Row, comparison, disturbed, total
 from loaders._trial.growth import Growth, Verdict
-from loaders._trial.record import Disturbance, Metrics, Record
+from loaders._trial.metrics import Disturbance, Metrics
+from loaders._trial.record import Record
 from tests.trial.test_log import RECORD
 
 MIB = 2**20

@@ -6,7 +6,7 @@ import pytest
 from loaders import _terminal
 from loaders._contract import OrderQuality
 from loaders._rows import comparison
-from loaders._trial.record import Disturbance, MemoryTrace, Metrics
+from loaders._trial.metrics import Disturbance, MemoryTrace, Metrics
 from tests.test_rows import record
 
 

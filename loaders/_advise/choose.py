@@ -52,7 +52,7 @@ class Amount(msgspec.Struct, frozen=True):
     Attributes
     ----------
     needed
-        See ``needed_memory`` in ``loaders._trial.record.Metrics``.
+        See ``needed_memory`` in ``loaders._trial.metrics.Metrics``.
     first, steady
         ``epoch_time`` and ``steady_time``.
     wait

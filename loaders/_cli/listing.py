@@ -10,7 +10,7 @@ from loaders import _registry
 from loaders._cli import options
 from loaders._cli.output import print_json
 from loaders._figures import ASV_UNITS, declared
-from loaders._trial.record import Metrics
+from loaders._trial.metrics import Metrics
 
 
 @click.command("list")

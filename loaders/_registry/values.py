@@ -158,7 +158,7 @@ class Question:
     step_time
         Returns the seconds that the consumer takes for each batch, as a training step would.
     ranked_by
-        The metric (``loaders._trial.record.Metrics``) that the page uses as time.
+        The metric (``loaders._trial.metrics.Metrics``) that the page uses as time.
     tracks
         The metrics whose history asv keeps besides those that it keeps for every question (``loaders._figures``).
     keeps_output
@@ -246,7 +246,7 @@ class Variant:
         Writes what the strategy reads into ``Job.directory``. It runs in its own process before the trial, and is
         measured there.
     truth
-        What an exact instrument would read, by metric (see ``loaders._trial.record.Metrics``), if that is known
+        What an exact instrument would read, by metric (see ``loaders._trial.metrics.Metrics``), if that is known
         beforehand; for ``memory_growth``, the slope in bytes a step.
     historic
         Kept because readers have that code; never recommended.

@@ -6,7 +6,7 @@ A trial's figures are declared on ``Metrics``; one that is not named here comes 
 from __future__ import annotations
 
 from loaders._figures import Figure, Unit, declared
-from loaders._trial.record import Metrics
+from loaders._trial.metrics import Metrics
 
 MEASURED = {figure.name: figure for figure in declared(Metrics).values() if figure.name}
 """The figures that are estimated over a strategy's own trials, by name."""

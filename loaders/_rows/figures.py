@@ -10,7 +10,8 @@ from loaders._rows.declared import EPOCHS, MEASURED
 from loaders._rows.values import Row
 from loaders._stats import SHORTEST, Estimate, Scale, estimate
 from loaders._trial.growth import Growth
-from loaders._trial.record import MemoryTrace, Record
+from loaders._trial.metrics import MemoryTrace
+from loaders._trial.record import Record
 
 TRACE_POINTS = 100
 """Maximum number of points in a drawn trace."""

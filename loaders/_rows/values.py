@@ -12,7 +12,8 @@ from loaders._judge import Judged
 from loaders._law import Law
 from loaders._rows.declared import FIGURES
 from loaders._stats import Estimate
-from loaders._trial.record import SCHEMA, Environment, MemoryTrace
+from loaders._trial.metrics import MemoryTrace
+from loaders._trial.record import SCHEMA, Environment
 
 BUSY = 0.1
 """A share of the machine's processor time. Whatever others take may be as much as strategies differ by, and 10 % is the
@@ -96,7 +97,7 @@ class Row(msgspec.Struct, frozen=True):
     converts
         Whether its data must be converted and written first.
     steps, walk
-        See ``loaders._trial.record.Metrics``.
+        See ``loaders._trial.metrics.Metrics``.
     settings
         What its declaration sets for the process: environment variables, a library to load first.
     historic, ceiling

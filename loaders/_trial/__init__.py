@@ -22,7 +22,8 @@
 =============  ==================================================================================
 """
 
-from loaders._trial.record import Environment, Metrics, Record, Status, Trial
+from loaders._trial.metrics import Metrics
+from loaders._trial.record import Environment, Record, Status, Trial
 from loaders._trial.watch import run_trial
 
 __all__ = ["Environment", "Metrics", "Record", "Status", "Trial", "run_trial"]

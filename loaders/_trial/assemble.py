@@ -16,7 +16,8 @@ from loaders._registry import Meter
 from loaders._trial import timing
 from loaders._trial.growth import growth
 from loaders._trial.memory import Held
-from loaders._trial.record import Converted, Disturbance, MemoryTrace, Metrics, Outcome, Progress
+from loaders._trial.metrics import Disturbance, MemoryTrace, Metrics
+from loaders._trial.record import Converted, Outcome, Progress
 
 WALK_POINTS = 1000
 """Number of points drawn of an order; more would overlap."""

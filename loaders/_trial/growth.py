@@ -23,7 +23,7 @@ import msgspec
 from loaders._units import Amount, Count
 
 if TYPE_CHECKING:
-    from loaders._trial.record import MemoryTrace
+    from loaders._trial.metrics import MemoryTrace
 
 Verdict = Literal["flat", "plateau", "growing, in use", "growing, held by the allocator", "growing", "undecided"]
 

@@ -19,7 +19,8 @@ import psutil
 from loaders._errors import InputError
 from loaders._trial import pagecache
 from loaders._trial.drain import cpu_time
-from loaders._trial.record import Disturbance, Environment
+from loaders._trial.metrics import Disturbance
+from loaders._trial.record import Environment
 
 PACKAGES = ("tensorflow", "keras", "numpy", "opencv-python", "scikit-image", "scipy", "pillow")
 VARIABLES = re.compile(

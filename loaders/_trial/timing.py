@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from loaders._trial.record import BatchTime
+from loaders._trial.metrics import BatchTime
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from loaders._trial.record import Environment, Metrics, Record
+from loaders._trial.metrics import Metrics
+from loaders._trial.record import Environment, Record
 from tests.trial.test_log import RECORD
 
 MIB = 2**20

@@ -12,7 +12,8 @@ from scipy.stats import binomtest
 
 from loaders._check import selftest
 from loaders._trial import run_trial
-from loaders._trial.record import Metrics, Record
+from loaders._trial.metrics import Metrics
+from loaders._trial.record import Record
 from tests.trial.test_log import RECORD
 
 MIB = 2**20

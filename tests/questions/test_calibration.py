@@ -25,7 +25,7 @@ from loaders._stats import estimate
 from loaders._trial import Record, Trial, run_trial
 from loaders._trial.drain import drain
 from loaders._trial.growth import Growth, Verdict
-from loaders._trial.record import Metrics
+from loaders._trial.metrics import Metrics
 from loaders._trial.timing import epoch_time
 from loaders._words import fatter, promise, quantity, times
 from loaders.questions import calibration

@@ -18,7 +18,8 @@ from loaders._report import sets
 from loaders._resolution import Calibration
 from loaders._rows import Comparison, comparison, total
 from loaders._stats import estimate
-from loaders._trial.record import Metrics, Record
+from loaders._trial.metrics import Metrics
+from loaders._trial.record import Record
 from tests.report.runs import run_of, write_log
 from tests.report.test_publish import make_project, publish
 from tests.test_rows import record

@@ -16,7 +16,7 @@ from loaders._law import Law
 from loaders._report import charts, svg
 from loaders._rows import CaseLaws, Comparison, Row, comparison
 from loaders._stats import Estimate
-from loaders._trial.record import Metrics
+from loaders._trial.metrics import Metrics
 from tests.report.test_findings import reads
 from tests.test_rows import record
 

@@ -11,7 +11,7 @@ import pytest
 from loaders._judge import Judged
 from loaders._report import export, sets
 from loaders._rows import FIGURES, Row
-from loaders._trial.record import Metrics
+from loaders._trial.metrics import Metrics
 from tests.report.runs import run_of, write_log
 from tests.test_rows import record
 

@@ -6,7 +6,8 @@ from loaders._contract import OrderQuality
 from loaders._report import findings
 from loaders._rows import Row, comparison
 from loaders._trial.growth import Growth
-from loaders._trial.record import MemoryTrace, Metrics, Record
+from loaders._trial.metrics import MemoryTrace, Metrics
+from loaders._trial.record import Record
 from tests.test_rows import record
 
 MIB = 2**20

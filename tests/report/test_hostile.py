@@ -18,7 +18,8 @@ from loaders import _terminal
 from loaders._report import asv_files, export, page, sets
 from loaders._report.sets import ResultSet
 from loaders._trial import log
-from loaders._trial.record import Disturbance, Metrics, Record
+from loaders._trial.metrics import Disturbance, Metrics
+from loaders._trial.record import Record
 from tests.report.runs import run_of, write_log
 from tests.report.test_asv_files import _file
 from tests.report.test_findings import reads

@@ -16,7 +16,8 @@ from loaders._report.instruments import Cause, Instruments, held_against, may_be
 from loaders._rows import Comparison, Row, comparison
 from loaders._stats import Estimate, estimate
 from loaders._trial import log as trial_log
-from loaders._trial.record import Environment, Metrics, Record
+from loaders._trial.metrics import Metrics
+from loaders._trial.record import Environment, Record
 from tests.conftest import ROOT
 from tests.report.test_page import EVIL
 from tests.test_rows import record

@@ -13,7 +13,8 @@ from loaders._check.run import Outcome
 from loaders._check.selftest import Checked
 from loaders._report import linked, page, sets
 from loaders._stats import Estimate
-from loaders._trial.record import Disturbance, Environment, Metrics
+from loaders._trial.metrics import Disturbance, Metrics
+from loaders._trial.record import Environment
 from tests.report.runs import run_of, write_log
 from tests.report.test_findings import reads
 from tests.test_rows import record

@@ -13,7 +13,8 @@ from loaders._registry import Meter
 from loaders._trial import assemble
 from loaders._trial.assemble import Readings
 from loaders._trial.memory import Held
-from loaders._trial.record import Converted, Environment, Metrics, Outcome, Progress
+from loaders._trial.metrics import Metrics
+from loaders._trial.record import Converted, Environment, Outcome, Progress
 from loaders._trial.timing import Timeline
 
 MIB = 2**20

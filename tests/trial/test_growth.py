@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from loaders._trial.growth import MIN_POINTS, Growth, growth
-from loaders._trial.record import MemoryTrace, Record
+from loaders._trial.metrics import MemoryTrace
+from loaders._trial.record import Record
 from loaders._words import growth_in_words
 from tests.conftest import Strategy
 

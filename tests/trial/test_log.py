@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from loaders._errors import InputError
 from loaders._trial import log
-from loaders._trial.record import Environment, MemoryTrace, Metrics, Record
+from loaders._trial.metrics import MemoryTrace, Metrics
+from loaders._trial.record import Environment, Record
 from tests.conftest import ROOT
 
 RECORD = Record(

@@ -13,7 +13,7 @@ import pytest
 from loaders._errors import InputError
 from loaders._trial import machine
 from loaders._trial.machine import Activity
-from loaders._trial.record import Disturbance
+from loaders._trial.metrics import Disturbance
 
 
 @pytest.mark.parametrize(
