@@ -1,8 +1,8 @@
 """Repeated experiments that show how often the judge and the check are wrong. Pure except for the log.
 
 Nothing is timed here. Comparisons with known truths are assembled from the noise of real trials, and checks run on
-strategies whose trials are made up, so every answer can be compared with the truth. Each experiment is appended as one
-line to ``evidence.jsonl``, with the commit and the processor that it ran on.
+simulated trials, so every answer can be compared with the truth. Each experiment is appended to ``evidence.jsonl`` as
+one line, with its commit and processor.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ NAME = "evidence.jsonl"
 ROUNDS = (3, 6, 8)
 
 DRIFT = 0.05
-"""The standard deviation of a round's effect on the logarithm. It cancels, as it must."""
+"""The standard deviation of a round's effect on the logarithm. It must cancel out."""
 
 LEAST_ROUNDS = 3
-"""Noise is taken only from comparisons with at least this many rounds: fewer say nothing about it."""
+"""Noise is taken only from comparisons with at least this many rounds: fewer do not show it."""
 
 
 class Count(msgspec.Struct, frozen=True):
@@ -126,7 +126,7 @@ def _comparisons(records: Iterable[Record]) -> list[dict[str, dict[int, float]]]
 
 
 def decoded(path: Path) -> list[Record]:
-    """Return the records of a log, whatever their schema: the noise of an older instrument is noise too."""
+    """Return the records of a log, whatever their schema: noise measured by an older instrument will do."""
     if not path.exists():
         raise InputError(f"there is no trial log {path}")
     return [msgspec.json.decode(line, type=Record) for line in path.read_bytes().splitlines() if line.strip()]
@@ -159,14 +159,14 @@ def simulation(noise: Noise, repetitions: int, seed: int = 1) -> list[Count]:
     counts = []
     for rounds in ROUNDS:
         made = _Simulated(noise, seed + rounds)
-        said = f"at {rounds} rounds"
+        said = f"{rounds} rounds"
         for what, wanted, target, once in (
             ("95 % intervals cover the truth", "at least", 0.93, _covers),
-            ("the best set holds the truly best", "at least", 0.95, _holds_best),
-            ("the best set holds a truly best of four times the spread", "at least", 0.95, _holds_noisy_best),
-            ("no difference is said with the truth at the margin", "at most", 0.05, _says_no_difference),
-            ("25 % slower is called slower", "at least", 0.80, _finds_slower),
-            ("50 % slower leaves the best set", "at least", 0.90, _leaves_best),
+            ("the best set contains the true best", "at least", 0.95, _holds_best),
+            ("the best set contains a true best with four times the spread", "at least", 0.95, _holds_noisy_best),
+            ("'no difference' is reported when the truth is at the margin", "at most", 0.05, _says_no_difference),
+            ("a strategy 25 % slower is reported as slower", "at least", 0.80, _finds_slower),
+            ("a strategy 50 % slower is not in the best set", "at least", 0.90, _leaves_best),
         ):
             if rounds < ROUNDS[-1] and once in (_finds_slower, _leaves_best):
                 continue
@@ -194,7 +194,7 @@ def _covers(made: _Simulated, rounds: int) -> float:
 
 
 def _holds_best(made: _Simulated, rounds: int, noisier: float = 1.0) -> float:
-    """Return whether the best stays in its set when all others are only slightly slower."""
+    """Return whether the true best is in the best set when all others are only slightly slower."""
     spreads = made.spreads()
     spreads[0] *= noisier
     truths = made.random.choice([0.0, 0.01, 0.05], 1) * (made.random.random(len(spreads)) + 1e-9)
@@ -223,7 +223,7 @@ def _verdict(made: _Simulated, rounds: int, ratio: float) -> str:
 
 
 def _leaves_best(made: _Simulated, rounds: int) -> float:
-    """Return whether a strategy 50 % slower than the best leaves the set, with the others anywhere in between."""
+    """Return whether a strategy 50 % slower than the best leaves the set, with the others in between."""
     spreads = made.spreads()
     truths = made.random.random(len(spreads)) * math.log(1.5)
     truths[0], truths[1] = 0, math.log(1.5)
@@ -238,18 +238,18 @@ FAILING, FAILING_ONLY_NOW = 0.02, 0.2
 
 
 def checks(noise: Noise, repetitions: int, seed: int = 1) -> list[Count]:
-    """Run simulated checks of each kind: how often is one wrong, and how often does it find the failing strategy?"""
+    """Run simulated checks: how often is one wrong, and how often does it find the failing strategy?"""
     nothing = [_checked(noise, seed + index, FAILING, FAILING) for index in range(repetitions)]
     planted = [_checked(noise, seed + index, 0, FAILING_ONLY_NOW) for index in range(repetitions)]
     return [
         _count(
-            f"a check of {STRATEGIES} strategies that fail in {FAILING:.0%} of trials on both sides exits with 1",
+            f"a check of {STRATEGIES} strategies exits with 1, all failing in {FAILING:.0%} of trials on both sides",
             [float(any(each.is_regression for each in outcomes)) for outcomes in nothing],
             "at most",
             0.05,
         ),
         _count(
-            f"of {STRATEGIES} strategies the one that fails only now, in {FAILING_ONLY_NOW:.0%} of trials, is found",
+            f"of {STRATEGIES} strategies, the only one that now fails, in {FAILING_ONLY_NOW:.0%} of trials, is found",
             [float(outcomes[0].broken) for outcomes in planted],
             "at least",
             0.90,
@@ -258,7 +258,7 @@ def checks(noise: Noise, repetitions: int, seed: int = 1) -> list[Count]:
 
 
 def _checked(noise: Noise, seed: int, on_a: float, on_b: float) -> list[Outcome]:
-    """Check strategies whose two sides are the same: all fail alike, or the first fails more often on one side."""
+    """Check strategies with two equal sides: all fail equally often, or the first fails more often on one side."""
     import numpy as np
 
     from loaders._check import run
@@ -306,7 +306,7 @@ def replayed(records: Sequence[Record]) -> list[Count]:
     counts = replay(records)
     settings = counts["settings"]
     if not settings:
-        raise InputError("no records of the present instrument from which a strategy could be chosen")
+        raise InputError("no records of the current instrument from which a strategy could be chosen")
     return [Count(f"recommendation: {rule}", counts[rule] / settings, 0.0, settings, "at most", 0.0) for rule in BROKEN]
 
 
@@ -314,7 +314,7 @@ FORESEEN, FORESEEN_CASE = "batching", {"augment": "off"}
 """The question and the case whose memory is predicted for more data than was measured."""
 
 FURTHER, TRIALS = "x64", 3
-"""Four times the largest amount of the comparison, run by hand (``--size large``), and how many trials of each."""
+"""Four times the comparison's largest amount, run by hand (``--size large``), and the number of trials of each."""
 
 BEYOND = 1.1
 """No mean may exceed its upper bound times this factor."""
@@ -342,13 +342,13 @@ def foreseen(records: Sequence[Record]) -> list[Count]:
         passed.append(float(mean > BEYOND * predicted.high))
     if not within:
         raise InputError(
-            f"no trials to hold the law of memory against: `python -m loaders trial {FORESEEN} STRATEGY --size large "
+            f"no trials to test the law of memory with; run `python -m loaders trial {FORESEEN} STRATEGY --size large "
             f"--case data={FURTHER}`, {TRIALS} times each"
         )
-    said, count = f"of {len(measured)} strategies with four times the data, {len(within)} predicted", len(within)
+    said, count = f"four times the data: {len(within)} of {len(measured)} strategies have a prediction", len(within)
     return [
-        Count(f"memory within the predicted interval, {said}", sum(within) / count, 0, count, "at least", 0.9),
-        Count(f"memory over {BEYOND} times the upper bound, {said}", sum(passed) / count, 0, count, "at most", 0),
+        Count(f"memory is within the predicted interval, {said}", sum(within) / count, 0, count, "at least", 0.9),
+        Count(f"memory exceeds {BEYOND} times the upper bound, {said}", sum(passed) / count, 0, count, "at most", 0),
     ]
 
 
@@ -361,7 +361,7 @@ EXPERIMENTS: Mapping[str, Callable[[Sequence[Record], int], list[Count]]] = {
 
 
 def experiment(name: str, source: Path, repetitions: int) -> Experiment:
-    """Run an experiment with the noise, or the answers, of a trial log."""
+    """Run an experiment with the noise or the answers of a trial log."""
     from loaders._trial import machine
 
     counts = EXPERIMENTS[name](decoded(source), repetitions)

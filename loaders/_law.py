@@ -152,22 +152,22 @@ def law(points: Mapping[int, Mapping[int, float]], capacity: int = 0) -> Law:
     more = f"measure with {4 * amounts[-1]} samples too"
     if len(amounts) < AMOUNTS:
         several = "one amount" if len(amounts) == 1 else f"{len(amounts)} amounts"
-        return found("unknown", f"measured with {several} of data only, and a law needs {AMOUNTS}")
+        return found("unknown", f"measured with only {several} of data; a law needs {AMOUNTS}")
     a, b, c = amounts[-3:]
     rounds = sorted(set(points[a]) & set(points[b]) & set(points[c]))
     first, middle, last = ([points[amount][each] for each in rounds] for amount in (a, b, c))
     if not rounds:
-        return found("unknown", "no round has all amounts of data")
+        return found("unknown", "no round covers every amount of data")
     slopes = [(late - early) / (c - b) for late, early in zip(last, middle, strict=True)]
     slope = estimate(slopes, "linear")
     if len(rounds) == 1:
-        return found("unknown", "one round does not show how far trials differ; measure two or more", None, slope)
+        return found("unknown", "one round does not show how much trials vary; measure two or more", None, slope)
     rises = [late - early for late, early in zip(last, middle, strict=True)]
     low, high = _interval(rises)
     limit = resolution(_mean(last))
     flat = _level(middle, last, c / b)
     if max(abs(low), abs(high)) <= limit:
-        return found("level", f"{c} samples need what {b} need, within 1 MiB or 5 %", flat, slope)
+        return found("level", f"{c} samples need as much as {b}, within 1 MiB or 5 %", flat, slope)
     bends = [each - (early - earliest) / (b - a) for each, early, earliest in zip(slopes, middle, first, strict=True)]
     bent = max(map(abs, _interval(bends)))
     # If the slope is lost in the resolution, nothing counts as linear.
@@ -175,7 +175,7 @@ def law(points: Mapping[int, Mapping[int, float]], capacity: int = 0) -> Law:
     if slope.value > 0 and bent <= allowed and low > 0:
         end = capacity if capacity > c else None
         line = _line(last, slopes, bent, c / b, end)
-        why = f"from {a} to {b} and from {b} to {c} samples it rises alike"
+        why = f"it rises at the same rate from {a} to {b} and from {b} to {c} samples"
         if end:
             return found("saturating", f"{why}, up to a declared capacity of {capacity} samples", line, slope)
         return found("linear", why, line, slope)
@@ -189,9 +189,9 @@ def law(points: Mapping[int, Mapping[int, float]], capacity: int = 0) -> Law:
         line = _line(last, [max(0.0, each) for each in slopes], 0.0, c / b, capacity)
         return found("saturating", f"it can rise up to a declared capacity of {capacity} samples", line, slope)
     if high < 0:
-        return found("unknown", f"{c} samples need less than {b}, which no law here foresees; {more}", None, slope)
+        return found("unknown", f"{c} samples need less than {b}, which none of the laws allows; {more}", None, slope)
     if low <= 0 <= high:
-        why = f"trials differ too much to tell whether {c} samples need more than {b}; more rounds would tell"
+        why = f"trials vary too much to tell whether {c} samples need more than {b}; more rounds would decide"
         return found("unknown", why, None, slope)
     faster = "more" if _mean(bends) > 0 else "less"
     return found("unknown", f"each sample from {b} to {c} adds {faster} than one from {a} to {b}; {more}", None, slope)

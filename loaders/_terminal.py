@@ -251,4 +251,4 @@ def show_trial(record: Record) -> None:
     _output.print(table)
     _output.print(machine_in_words(record.environment), markup=False, highlight=False, soft_wrap=True)
     if record.status == "ok":
-        _output.print("one sample: for an interval, run `compare`", markup=False, highlight=False)
+        _output.print("This is a single sample; for an interval, run `compare`.", markup=False, highlight=False)

@@ -120,16 +120,16 @@ def to_fastest(row: Row) -> str:
 
 
 UNCORRECTED = (
-    "Ratios in tables are not corrected for their number: of twenty without a difference one shows one by chance. The "
-    "best are found by a method that allows for having picked the fastest, and the sentences that open a question are "
-    "corrected among themselves (Holm)."
+    "Ratios in tables are not corrected for multiple comparisons: of twenty pairs without a difference, about one "
+    "shows a difference by chance. The set of the fastest is found by a method that allows for having picked the "
+    "fastest. The sentences that open a question are corrected together (Holm's method)."
 )
 """The note required wherever several ratios are shown."""
 
 
 OLDER = (
-    "An older instrument's figures: start-up and steady running were one time, and memory that the system can take "
-    "back was not told apart. They are kept to be looked at; nothing is concluded from them any more."
+    "These figures come from an older instrument. It measured start-up and steady running as one time, and did not "
+    "separate the memory that the system can reclaim. They are kept for reference only; no conclusion rests on them."
 )
 """The note required wherever records of an older schema are shown."""
 
@@ -173,7 +173,7 @@ def promise(reading: Reading) -> str:
     if reading.misjudged:
         return f"misjudged: {reading.misjudged}"
     if reading.verdict == "undecided":
-        return "undecided: the trials differ too much"
+        return "undecided: the trials vary too much"
     if reading.verdict == "off":
         share = "" if reading.share is None else f" ({percent(reading.share)})"
         return f"off by {quantity(error, promised.unit)}{share}"
@@ -220,7 +220,7 @@ def level(growth: str | None, level: Estimate | None, held: Estimate | None) -> 
     if growth is None or level is None:
         return "undecided: too few steps"
     kept = held.value if held and 2**20 <= held.value <= level.value else 0.0
-    whose = f", of it {amount(kept)} held by the allocator" if kept else ""
+    whose = f", {amount(kept)} of it held by the allocator" if kept else ""
     return f"{growth} at {amount(level.value)}{whose}"
 
 
@@ -229,7 +229,7 @@ def over_steps(row: Row) -> str:
     said = level(row.growth, row["level"], row["level_held"])
     if row.growth_bound is None or row.growth not in ("flat", "plateau"):
         return said
-    return f"{said}: at most {gain(row.growth_bound)}"
+    return f"{said}: grows by at most {gain(row.growth_bound)}"
 
 
 def one_line(text: str) -> str:
@@ -253,14 +253,14 @@ def pays_off(convert: Estimate | None, saved: Estimate | None) -> str:
     if convert is None or saved is None:
         return ABSENT
     if convert.value <= 0 and saved.value > 0:
-        return "at once"
+        return "immediately"
     if saved.low is None or saved.high is None:
-        epochs = f"after {_epochs(convert.value / saved.value)}" if saved.value > 0 else "never: it is read more slowly"
+        epochs = f"after {_epochs(convert.value / saved.value)}" if saved.value > 0 else "never: it is slower to read"
         return f"{epochs} (single sample)"
     if saved.high < 0:
-        return "never: it is read more slowly"
+        return "never: it is slower to read"
     if saved.low <= 0:
-        return "undecided: it may save nothing"
+        return "undecided: it may save no time"
     soonest, latest = math.ceil(convert.value / saved.high), math.ceil(convert.value / saved.low)
     return f"after {_epochs(convert.value / saved.value)} ({soonest} to {latest})"
 
@@ -297,28 +297,31 @@ def case_in_words(case: dict[str, str]) -> str:
 def growth_in_words(growth: Growth) -> str:
     """Return the verdict with the figure that decides it.
 
-    ``flat at 12.0 MiB: at most 0.8 MiB more per 1000 steps, over 400 steps``, ``growing, in use: 64.0 KiB a step (63.1
-    to 64.9)``. "No leak" appears only if the memory in use has such a bound.
+    ``flat at 12.0 MiB: grows by at most 0.8 MiB per 1000 steps (measured over 400 steps)``, ``growing, in use: 64.0 KiB
+    a step (63.1 to 64.9)``. "No leak" appears only if the memory in use has such a bound.
     """
-    leaks = "" if growth.in_use_bound is None else f"no leak: in use at most {gain(growth.in_use_bound)}"
+    leaks = (
+        "" if growth.in_use_bound is None else f"no leak: memory in use grows by at most {gain(growth.in_use_bound)}"
+    )
     if growth.verdict == "undecided":
         return f"undecided: {growth.message}"
     if growth.verdict in ("flat", "plateau"):
         kept = max(0.0, growth.held or 0.0)
         # The allocator's share may exceed the level: pages that were returned to the system are not resident.
-        whose = f", of it {amount(kept)} held by the allocator" if 2**20 <= kept <= growth.level else ""
+        whose = f", {amount(kept)} of it held by the allocator" if 2**20 <= kept <= growth.level else ""
         said = f"{growth.verdict} at {amount(growth.level)}{whose}"
         if growth.bound is None:  # an older record
-            return f"{said}, over {growth.steps} steps, without a bound"
-        return "; ".join(filter(None, [f"{said}: at most {gain(growth.bound)}, over {growth.over} steps", leaks]))
+            return f"{said} over {growth.steps} steps, with no bound on its growth"
+        said = f"{said}: grows by at most {gain(growth.bound)} (measured over {growth.over} steps)"
+        return "; ".join(filter(None, [said, leaks]))
     slope, low, high = (each / 2**10 for each in (growth.slope, growth.low, growth.high))
     said = f"{growth.verdict}: {slope:.1f} KiB a step ({low:.1f} to {high:.1f})"
     return "; ".join(filter(None, [said, leaks, growth.message]))
 
 
 def gain(bound: float) -> str:
-    """Return a bound on growth, rounded up: ``0.8 MiB more per 1000 steps``."""
-    return f"{amount(math.ceil(bound / MIB * 10) * MIB / 10)} more per 1000 steps"
+    """Return a bound on growth, rounded up: ``0.8 MiB per 1000 steps``."""
+    return f"{amount(math.ceil(bound / MIB * 10) * MIB / 10)} per 1000 steps"
 
 
 def cached(shares: Iterable[tuple[float, float] | None]) -> str:
@@ -348,7 +351,7 @@ def software_in_words(environment: Environment) -> str:
 def machine_in_words(environment: Environment) -> str:
     """Return, on one line, the context that must accompany every quoted figure."""
     if not environment.packages:
-        return f"{environment.machine}: the trial ended before it could describe its surroundings"
+        return f"{environment.machine}: the trial ended before it could describe its environment"
     return (
         f"{hardware_in_words(environment)}; {software_in_words(environment)}; peaks: {environment.memory_method}"
         + ("" if environment.page_cache is None else f"; records in the page cache: {environment.page_cache:.0%}")
@@ -380,21 +383,23 @@ def disturbed(found: Disturbed | None) -> str:
         return ""
     said = []
     if found.busy:
-        whose = [f"other processes took up to {found.others:.0%}"] if found.others >= 0.005 else []
+        whose = [f"other processes up to {found.others:.0%}"] if found.others >= 0.005 else []
         whose += [f"other guests of its host up to {found.stolen:.0%}"] if found.stolen >= 0.005 else []
         said.append(
-            f"in {found.busy} of {found.trials} trials others had more than {BUSY:.0%} of the processor time "
-            f"({' and '.join(whose)})"
+            f"in {found.busy} of {found.trials} trials, others used more than {BUSY:.0%} of the processor time "
+            f"({', '.join(whose)})"
         )
     if found.swapped:
-        said.append(f"in {found.swapped} of {found.trials} trials it swapped (up to {amount(found.most_swapped)})")
+        said.append(f"in {found.swapped} of {found.trials} trials, it swapped (up to {amount(found.most_swapped)})")
     if found.throttled:
-        said.append(f"in {found.throttled} of {found.trials} trials its processors slowed down for their heat")
+        said.append(f"in {found.throttled} of {found.trials} trials, heat throttled its processors")
     every = found.trials + found.unrecorded
     sentences = []
     if found.is_busy:
-        sentences.append(f"The machine was not quiet: {'; '.join(said)}. Repeat it with nothing else running.")
+        sentences.append(
+            f"The machine was not quiet: {'; '.join(said)}. Repeat the comparison with nothing else running."
+        )
     if found.unrecorded:
         which = "any trial" if not found.trials else f"{found.unrecorded} of {every} trials"
-        sentences.append(f"Whether the machine was quiet is not recorded for {which}.")
+        sentences.append(f"Whether the machine was quiet was not recorded for {which}.")
     return " ".join(sentences)

@@ -62,7 +62,7 @@ class TestTrial:
         done = command("trial", "resize", "opencv_area", "--size", "tiny", "--case", "scale=224x224", "--json")
         assert one_document(done.stdout)["case"] == {"scale": "224x224"}
         wrong = command("trial", "resize", "opencv_area", "--size", "tiny", "--case", "scale=7")
-        assert (wrong.returncode, "scale is one of 0.5, 2.0, 3.5, 224x224" in wrong.stderr) == (2, True)
+        assert (wrong.returncode, "scale must be one of 0.5, 2.0, 3.5, 224x224" in wrong.stderr) == (2, True)
 
     def test_over_budget_is_exit_code_1(self, command: Command) -> None:
         done = command("trial", "selection", "numpy_to_list", "--size", "tiny", "--memory-limit", "300MiB", "--json")
@@ -179,6 +179,9 @@ def test_one_file_is_all_that_a_new_strategy_needs(command: Command, tmp_path: P
     rows = {row["strategy"]: row for row in one_document(compared.stdout)["rows"]}
     assert rows["first_come"]["status"] == "ok"
     assert rows["first_come"]["ratio"]["ratio"]["value"] < 1
+    assert rows["first_come"]["time"]["count"] == 1
+    assert rows["first_come"]["steady"] is None
+    assert "figures" not in rows["first_come"]
     reported = command("report", "--out", "page.html", **variables)
     assert reported.returncode == 0, reported.stderr
     assert "The first ones of a random order of keys." in (tmp_path / "page.html").read_text("utf-8")

@@ -40,9 +40,9 @@ def test_two_times_and_what_is_needed_stand_in_columns_where_they_are_known(caps
     _terminal.show_comparison(comparison([record("numpy_to_numpy", 0, metrics=metrics)]))
     shown = capsys.readouterr().out
     assert all(each in shown for each in ("start", "20 epochs", "10.4 s", "needed", "20.0 MiB"))
-    assert "not corrected for their number" in shown.replace("\n", " ")
-    assert "is not recorded for any trial" in shown
+    assert "not corrected for multiple comparisons" in shown.replace("\n", " ")
+    assert "was not recorded for any trial" in shown
     _terminal.show_comparison(comparison([record("numpy_to_numpy", 0, time=1.0, schema=1)]))
     shown = capsys.readouterr().out
     assert "20 epochs" not in shown
-    assert "nothing is concluded from them any more" in shown
+    assert "no conclusion rests on them" in shown

@@ -132,10 +132,10 @@ def _estimate(value: float, low: float | None = None, high: float | None = None)
     [
         (_estimate(2.0), _estimate(0.5, 0.4, 0.6), "after 4 epochs (4 to 5)"),
         (_estimate(0.1), _estimate(0.5, 0.4, 0.6), "after 1 epoch (1 to 1)"),
-        (_estimate(2.0), _estimate(0.1, -0.1, 0.3), "undecided: it may save nothing"),
-        (_estimate(2.0), _estimate(-0.2, -0.3, -0.1), "never: it is read more slowly"),
+        (_estimate(2.0), _estimate(0.1, -0.1, 0.3), "undecided: it may save no time"),
+        (_estimate(2.0), _estimate(-0.2, -0.3, -0.1), "never: it is slower to read"),
         (_estimate(2.0), _estimate(0.5), "after 4 epochs (single sample)"),
-        (_estimate(-0.1), _estimate(0.5, 0.4, 0.6), "at once"),
+        (_estimate(-0.1), _estimate(0.5, 0.4, 0.6), "immediately"),
         (None, None, "–"),
     ],
 )
@@ -146,7 +146,7 @@ def test_when_a_conversion_has_paid_for_itself(convert: Estimate | None, saved: 
 def test_a_level_says_who_holds_it() -> None:
     mib = 2**20
     held = level("plateau", _estimate(567 * mib), _estimate(350 * mib))
-    assert held == "plateau at 567 MiB, of it 350 MiB held by the allocator"
+    assert held == "plateau at 567 MiB, 350 MiB of it held by the allocator"
     assert level("flat", _estimate(12 * mib), _estimate(0)) == "flat at 12.0 MiB"
     assert level(None, None, None) == "undecided: too few steps"
 
@@ -167,20 +167,20 @@ def test_what_waits_in_words() -> None:
 def test_what_disturbed_a_comparison_is_one_sentence_and_a_remedy() -> None:
     every = Disturbed(trials=18, busy=5, others=0.48, stolen=0.03, swapped=2, most_swapped=12 * 2**20, throttled=1)
     assert disturbed(every) == (
-        "The machine was not quiet: in 5 of 18 trials others had more than 10% of the processor time (other processes "
-        "took up to 48% and other guests of its host up to 3%); in 2 of 18 trials it swapped (up to 12.0 MiB); in 1 of "
-        "18 trials its processors slowed down for their heat. Repeat it with nothing else running."
+        "The machine was not quiet: in 5 of 18 trials, others used more than 10% of the processor time (other "
+        "processes up to 48%, other guests of its host up to 3%); in 2 of 18 trials, it swapped (up to 12.0 MiB); in 1 "
+        "of 18 trials, heat throttled its processors. Repeat the comparison with nothing else running."
     )
     assert "it swapped" not in disturbed(Disturbed(18, 5, 0.48, 0.0, 0, 0, 0))
 
 
 def test_what_is_not_recorded_is_never_called_quiet() -> None:
     none, some = Disturbed(0, 0, 0.0, 0.0, 0, 0, 0, unrecorded=3), Disturbed(6, 0, 0.02, 0.0, 0, 0, 0, unrecorded=3)
-    assert disturbed(none) == "Whether the machine was quiet is not recorded for any trial."
-    assert disturbed(some) == "Whether the machine was quiet is not recorded for 3 of 9 trials."
+    assert disturbed(none) == "Whether the machine was quiet was not recorded for any trial."
+    assert disturbed(some) == "Whether the machine was quiet was not recorded for 3 of 9 trials."
     both = disturbed(Disturbed(6, 5, 0.4, 0.0, 0, 0, 0, unrecorded=3))
     assert both.startswith("The machine was not quiet")
-    assert both.endswith("is not recorded for 3 of 9 trials.")
+    assert both.endswith("was not recorded for 3 of 9 trials.")
     assert disturbed(None) == ""
 
 
@@ -190,7 +190,7 @@ def test_a_verdict_on_growth_carries_its_bound() -> None:
     )
     assert over_steps(row) == "flat at 1.0 MiB"
     bounded = msgspec.structs.replace(row, growth_bound=MIB / 2)
-    assert over_steps(bounded) == "flat at 1.0 MiB: at most 0.5 MiB more per 1000 steps"
+    assert over_steps(bounded) == "flat at 1.0 MiB: grows by at most 0.5 MiB per 1000 steps"
     grows = msgspec.structs.replace(bounded, growth="growing, in use")
     assert "at most" not in over_steps(grows)
 

@@ -28,7 +28,7 @@ def seconds(value: str) -> float:
     except (ValueError, KeyError):
         found = 0.0
     if not (found > 0 and math.isfinite(found)):
-        raise InputError(f"--step {value}: no time of a training step; write 50ms or 0.2s, or none without a step")
+        raise InputError(f"--step {value} is not a duration; write 50ms or 0.2s, or none for no training step")
     return found
 
 
@@ -43,16 +43,16 @@ def asked(question: str, given: Mapping[str, str]) -> tuple[_registry.Question, 
     found = _registry.find_question(question)
     if not found.size_axis:
         names = ", ".join(candidates.questions())
-        raise InputError(f"{question} does not tell which loader to take; --question is one of {names}")
+        raise InputError(f"{question} does not help to choose a loader; --question must be one of {names}")
     if found.size_axis in given:
-        raise InputError(f"--case {found.size_axis}=…: say how much data you have by --samples")
+        raise InputError(f"--case {found.size_axis}=…: give the amount of your data with --samples")
     known = candidates.cases(found)
     fitting = [case for case in known if given.items() <= case.items()]
     if not fitting:
         said = "; ".join(_words.case_in_words(case) for case in known)
         raise InputError(
             f"{question} is not measured at three amounts of data with {_words.case_in_words(dict(given))}, so "
-            f"nothing is known of its memory with more; it is with: {said}"
+            f"its memory with more data is unknown; it is measured so with: {said}"
         )
     return found, fitting[0]
 
@@ -70,12 +70,12 @@ def advise(records: Sequence[Record], question: str, given: Mapping[str, str], s
 
 
 def show(answer: Answer) -> None:
-    """Show the answer on the terminal: what to take first, then every strategy."""
+    """Show the answer on the terminal: first what to use, then every strategy."""
     from rich.console import Console
     from rich.table import Table
 
     console = Console(highlight=False, emoji=False, width=None if sys.stdout.isatty() else 160)
-    head = f"Take {answer.recommended}" if answer.recommended else "Nothing can be recommended"
+    head = f"Use {answer.recommended}" if answer.recommended else "Nothing can be recommended"
     doubt = " (undecided)" if answer.recommended and not answer.decided else ""
     console.print(f"{head}{doubt}.", style="bold", markup=False)
     console.print(answer.because, markup=False)
@@ -88,7 +88,7 @@ def show(answer: Answer) -> None:
         markup=False,
     )
     if answer.source is None:
-        console.print("No results of the present instrument answer this.", markup=False)
+        console.print("No results from the current instrument answer this.", markup=False)
     else:
         console.print(source_in_words(answer), markup=False)
     table = Table(box=None, pad_edge=False)
@@ -111,12 +111,15 @@ def source_in_words(answer: Answer) -> str:
     source = answer.source
     if source is None:
         return ""
-    whose = "this machine's results" if source.own else "published results, not this machine's"
+    whose = "this machine's results" if source.own else "published results, not from this machine"
     said = (
         f"From {whose}: {source.machine}, {source.cpu}, {source.cores} cores, commit {source.commit or 'unknown'}, "
         f"{source.rounds} {'round' if source.rounds == 1 else 'rounds'} begun {source.started}; "
         f"{source.data}, {', '.join(map(str, source.amounts))} samples in batches of 32."
     )
     if answer.settings.batch > 32:
-        said += f" Memory with batches of {answer.settings.batch} is reckoned: what holds batches grows with theirs."
+        said += (
+            f" Memory with batches of {answer.settings.batch} is extrapolated: buffers of batches are assumed to grow "
+            f"with the batch size."
+        )
     return said

@@ -1,4 +1,4 @@
-"""A decision in words: what to take and why, and a verdict on every strategy. Pure."""
+"""A decision in words: what to use and why, and a verdict on every strategy. Pure."""
 
 from __future__ import annotations
 
@@ -146,18 +146,18 @@ def _verdict(
         case "recommended":
             return f"recommended{'' if decision.decided else ', undecided'}{f': {ratio}' if ratio else ''}"
         case "as good":
-            return f"as good{f': {ratio}' if ratio else ': the fastest that fits, but less simple'}"
+            return f"as good{f': {ratio}' if ratio else ': the fastest that fits, but more complex'}"
         case "slower" | "undecided":
             return ratio or "undecided"
         case "does not fit":
-            return f"does not fit: up to {_words.amount(high)} for {settings.samples} samples"
+            return f"does not fit: needs up to {_words.amount(high)} for {settings.samples} samples"
         case "memory unknown":
             why = law.why if law else "it was not measured"
             return f"memory unknown for {settings.samples} samples: {why}"
         case "historic":
-            return "historic: kept because readers have that code"
+            return "historic: kept because existing code uses it"
         case "ceiling":
-            return "ceiling: shows what the machine can do, no loader to choose"
+            return "ceiling: shows what the machine can do; not a loader to choose"
         case "other output":
             return f"other output: {one.tier}"
         case "failed":
@@ -187,25 +187,28 @@ def _why(decision: Decision, reckoned: Reckoned, settings: Settings, source: Sou
     wait = _words.estimated(_waited(reckoned.waits[winner]), _words.duration)
     step = _words.duration(settings.step)
     if not settings.step:
-        yield f"Without a training step all time is loading: a batch of {settings.batch} takes {wait}."
+        yield f"Without a training step, all time is loading: a batch of {settings.batch} takes {wait}."
     elif decision.bottleneck is False:
-        yield f"It is not your loader: with {winner} a step of {step} waits {wait}, less than 10 % of it."
+        yield f"Loading is not the bottleneck: with {winner}, a step of {step} waits {wait}, less than 10 % of it."
     elif decision.bottleneck:
-        yield f"Loading is the bottleneck: even with {winner} a step of {step} waits {wait}."
+        yield f"Loading is the bottleneck: even with {winner}, a step of {step} waits {wait}."
     else:
-        yield f"Whether loading is the bottleneck is undecided: with {winner} a step of {step} waits {wait}."
+        yield f"Whether loading is the bottleneck is undecided: with {winner}, a step of {step} waits {wait}."
     allowed = [name for name, kind in decision.kinds.items() if kind in CHOICE]
     close = sum(kind in ("recommended", "as good") for kind in decision.kinds.values())
-    among = f"the {len(allowed)} that surely fit" if len(allowed) > 1 else "the only one that surely fits"
     if len(allowed) == 1:
-        yield f"{winner} is {among}."
+        yield f"{winner} is the only strategy that is certain to fit."
     elif close > 1:
-        keeping = " that keeps up" if decision.bottleneck is False else ""
-        yield f"{winner} is the simplest{keeping} of {close} that are at most 10 % slower than the fastest of {among}."
+        these = "those that keep up with training" if decision.bottleneck is False else "these"
+        yield (
+            f"Of the {len(allowed)} strategies that are certain to fit, {close} are at most 10 % slower than the "
+            f"fastest. {winner} is the simplest of {these}."
+        )
     else:
-        yield f"{winner} {'is the fastest' if decision.decided else 'has the least time'} of {among}."
+        leads = "is the fastest" if decision.decided else "has the shortest time"
+        yield f"{winner} {leads} of the {len(allowed)} strategies that are certain to fit."
     if not decision.decided:
-        yield f"Undecided: {_listed(decision.rivals)} may be faster; more rounds would tell."
+        yield f"Undecided: {_listed(decision.rivals)} may be faster; more rounds would decide."
     memory, law = reckoned.memory[winner], reckoned.laws[winner]
     if memory and memory.high is not None:
         kind = f" ({law.kind})" if law.kind != "unknown" else ""
@@ -216,7 +219,7 @@ def _why(decision: Decision, reckoned: Reckoned, settings: Settings, source: Sou
 def _lacking(decision: Decision, source: Source | None) -> Iterator[str]:
     lacking = [name for name, kind in decision.kinds.items() if kind == "not measured"]
     if lacking and source:
-        yield f"This is of {source.measured} of {source.strategies} strategies; not measured: {_listed(lacking)}."
+        yield f"This covers {source.measured} of {source.strategies} strategies; not measured: {_listed(lacking)}."
 
 
 def _why_not(decision: Decision, reckoned: Reckoned, settings: Settings, measure: str) -> Iterator[str]:
@@ -231,19 +234,22 @@ def _why_not(decision: Decision, reckoned: Reckoned, settings: Settings, measure
     if bounds:
         least = min(bounds, key=lambda name: (bounds[name], name))
         yield (
-            f"Nothing surely fits into {_words.amount(settings.memory)} with {settings.samples} samples. "
-            f"{_words.amount(bounds[least])} would do, for {least}."
+            f"No strategy is certain to fit into {_words.amount(settings.memory)} with {settings.samples} samples. "
+            f"{least} would fit into {_words.amount(bounds[least])}."
         )
         if unknown:
             why = _first_reason(unknown, reckoned)
-            yield f"The memory of {_listed(unknown)} is unknown{f' ({why})' if why else ''}. To measure: {measure}"
+            yield f"The memory of {_listed(unknown)} is unknown{f' ({why})' if why else ''}. To measure it: {measure}"
     elif unknown:
         why = _first_reason(unknown, reckoned)
         said = f" ({why})" if why else ""
-        yield f"What {settings.samples} samples need is unknown of all that may be taken: {_listed(unknown)}{said}."
-        yield f"To measure: {measure}"
+        yield (
+            f"How much memory {settings.samples} samples need is unknown for every eligible strategy: "
+            f"{_listed(unknown)}{said}."
+        )
+        yield f"To measure it: {measure}"
     else:
-        yield f"No strategy that may be taken has been measured. To measure: {measure}"
+        yield f"No eligible strategy has been measured. To measure them: {measure}"
 
 
 def _first_reason(unknown: Sequence[str], reckoned: Reckoned) -> str:

@@ -104,7 +104,7 @@ def proportion(count: int, total: int) -> tuple[float, float]:
 
 
 def detectable(spread: float, blocks: int, questions: int = QUESTIONS) -> float:
-    """Return the smallest slow-down, as a factor, that this many blocks confirm nine times in ten.
+    """Return the smallest slowdown, as a factor, that this many blocks confirm nine times in ten.
 
     It is the margin plus half the interval and the quantile of nine in ten, in units of the trimmed mean's error.
     """
@@ -211,7 +211,7 @@ def _read(path: Path, say: Callable[[str], None] = lambda _: None) -> list[Check
         try:
             found.append(msgspec.json.decode(line.replace(*OLDER_WORD), type=Checked))
         except (msgspec.DecodeError, UnicodeDecodeError):
-            say(f"{path}: line {number} is no check and is left out")
+            say(f"{path}: line {number} is not a check and is ignored")
     return found
 
 
@@ -231,7 +231,7 @@ def tally(kind: Kind, outcomes: Sequence[Outcome]) -> Tally:
     )
 
 
-HEADINGS = ("planted", "checks", "found", "95 % of such", "blocks", "verdicts")
+HEADINGS = ("planted", "checks", "found", "95 % interval", "blocks", "verdicts")
 
 
 def line(tally: Tally) -> tuple[str, ...]:
@@ -244,13 +244,13 @@ def line(tally: Tally) -> tuple[str, ...]:
         str(tally.checks),
         f"{tally.alarms} ({tally.alarms / tally.checks:.0%})",
         f"{low:.0%} to {high:.0%}",
-        f"{blocks[0]} to {blocks[-1]}, half of them at most {blocks[len(blocks) // 2]}",
+        f"{blocks[0]} to {blocks[-1]}, median {blocks[len(blocks) // 2]}",
         others,
     )
 
 
 def sentences(tallies: Sequence[Tally]) -> list[str]:
-    """State for each subject the smallest slow-down that would be found nine times in ten, from its own spread."""
+    """State for each subject the smallest slowdown that would be found nine times in ten, from its own spread."""
     said = []
     for subject, kinds in KINDS_OF.items():
         names = {kind.name for kind in kinds}
@@ -259,9 +259,9 @@ def sentences(tallies: Sequence[Tally]) -> list[str]:
             continue
         found = ", ".join(f"{detectable(spread, each) - 1:.1%} with {each}" for each in LOOKS[1:])
         said.append(
-            f"In a check of the {SUBJECTS[subject]} a block's ratio of times spreads by {spread:.1%} (standard "
-            f"deviation). The smallest slow-down that is found nine times in ten, by the number of blocks: {found}. "
-            f"A strategy that spreads more needs more blocks, or a larger slow-down."
+            f"In a check of the {SUBJECTS[subject]}, a block's time ratio has a standard deviation of {spread:.1%}. "
+            f"Smallest slowdown found nine times in ten, by number of blocks: {found}. A strategy with a larger spread "
+            f"needs more blocks or a larger slowdown."
         )
     return said
 

@@ -71,15 +71,16 @@ def summary(outcomes: Sequence[Outcome]) -> str:
     unmeasured = [each.name for each in outcomes if not each.judgements and not each.broken]
     failing = [each.name for each in outcomes if each.broken]
     elsewise = [each.name for each in outcomes if each.timed_by]
-    said = [f"{len(worse)} confirmed: {', '.join(worse)}" if worse else "No regression is confirmed"]
+    regressions = "regression" if len(worse) == 1 else "regressions"
+    said = [f"{len(worse)} confirmed {regressions}: {', '.join(worse)}" if worse else "No confirmed regression"]
     if failing:
         said.append(f"B fails more often: {', '.join(failing)}")
     if open_:
-        said.append(f"undecided, more time would decide: {', '.join(open_)}")
+        said.append(f"undecided (more time would decide): {', '.join(open_)}")
     if unmeasured:
         said.append(f"not measured: {', '.join(unmeasured)}")
     if elsewise:
-        said.append(f"timed by the whole first epoch, as not every trial has a steady time: {', '.join(elsewise)}")
+        said.append(f"timed by the whole first epoch because not every trial has a steady time: {', '.join(elsewise)}")
     return "; ".join(said) + "."
 
 
@@ -97,10 +98,10 @@ def markdown(outcomes: Sequence[Outcome], title: str) -> str:
 
 
 METHOD = (
-    f"Trials in fresh processes, interleaved A B B A. A change is confirmed when its whole interval lies beyond "
-    f"{TIME_MARGIN - 1:.0%} of time or {MEMORY_MARGIN / 2**20:.0f} MiB, and there is no difference when it lies within "
-    f"{TIME_ALIKE - 1:.0%}. Failures are counted on both sides (Fisher's exact test). All of them share a chance of "
-    f"{FAMILY:.0%} of any false alarm in the whole check."
+    f"Each trial runs in a fresh process, in the order A B B A. A change is confirmed if its whole interval is beyond "
+    f"{TIME_MARGIN - 1:.0%} of time or {MEMORY_MARGIN / 2**20:.0f} MiB. There is no difference if the interval lies "
+    f"within {TIME_ALIKE - 1:.0%}. Failures are counted on both sides (Fisher's exact test). If nothing "
+    f"changed, the chance of any false alarm in the whole check is at most {FAMILY:.0%}."
 )
 
 

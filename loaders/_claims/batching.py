@@ -25,7 +25,7 @@ SIXTEEN_GB = 16e9
 
 @claim("D1", "Loading everything exhausts memory: 10 000 pictures do not fit 16 GB.")
 def everything_exhausts_memory(figures: Figures) -> Found:
-    """By its law it grows with the data; in part where 10 000 float32 pictures would fit after all."""
+    """By its law, memory grows with the data; in part where 10 000 float32 pictures would fit after all."""
     found, said = [], []
     for name in ("load_all", "load_all_from_tensor_slices"):
         law = figures.law("batching", name)
@@ -37,7 +37,7 @@ def everything_exhausts_memory(figures: Figures) -> Found:
 
 @claim("D2", "Keeping only the paths makes memory independent of the data's size.")
 def paths_are_independent_of_the_data(figures: Figures) -> Found:
-    """Its law is no line; four times the data need less than 1.1 times the memory."""
+    """Its law is not linear; four times the data need less than 1.1 times the memory."""
     parts, said = [], []
     for name in ("path_generator", "path_generator_from_generator"):
         law = figures.law("batching", name)
@@ -59,8 +59,8 @@ def a_queue_is_bounded(figures: Figures) -> Found:
 
 @claim("D4", "max_queue_size bounds a generator's memory.")
 def keras_is_bounded_by_its_queue(figures: Figures) -> Found:
-    """With a slow consumer, four times the data, more than the capacity, need no more on top than the queue, the
-    workers and two batches may hold.
+    """With a slow consumer, four times the data, beyond the capacity, add no more memory than the queue, the workers
+    and two batches may hold.
     """
     return _bounded(figures, "keras_pydataset_4")
 

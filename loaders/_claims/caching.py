@@ -14,8 +14,8 @@ LIGHT = 1.25
 
 @claim("A7", "A cache after the heavy step can exhaust memory.")
 def cached_pixels_exhaust_memory(figures: Figures) -> Found:
-    """By its interval it needs 80 % of the decoded data's bytes more than no cache, and by its law more than this
-    machine's memory for 10 000 pictures; in part where these would fit.
+    """By its interval, it needs at least 80 % of the decoded data's bytes more than no cache; by its law, 10 000
+    pictures need more than this machine's memory; in part where these would fit.
     """
     cached, plain = figures.row("caching", "cache_after_decode"), figures.row("caching", "no_cache")
     memory = figures.comparison("caching").environment.memory

@@ -71,7 +71,7 @@ def native_beats_python(figures: Figures) -> Found:
 
 @claim("A6", "Outputs pile up as Python objects.")
 def outputs_pile_up(figures: Figures) -> Found:
-    """Elements wait; in part where malloc's books show that they are tensors."""
+    """Elements wait; in part where malloc's statistics show that they are tensors."""
     row = figures.row("python_map", "py_function_8", work="array")
     if not row["waiting"] or not row["waiting_bytes"] or not row.trace or not row.trace.in_use:
         raise NotMeasuredError("what waits was not measured")

@@ -16,7 +16,7 @@ MANY_CALLS = 4
 
 @claim("B1", "skimage's resize leaks 12 to 56 MiB a call.")
 def resize_leaks(figures: Figures) -> Found:
-    """12 MiB or more a call are held beyond its output, after one call and after all."""
+    """At least 12 MiB per call are held beyond its output, after one call and after all."""
     parts, said = [], []
     epochs = max(1, figures.comparison("resize").epochs)
     for scale in ("0.5", "2.0", "3.5"):

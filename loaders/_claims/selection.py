@@ -10,13 +10,13 @@ from loaders._words import amount, estimated
 
 @claim("C1", "Lists work at a normal level of memory.")
 def lists_are_normal(figures: Figures) -> Found:
-    """A fifth of the mixed form's peak at the most."""
+    """At most a fifth of the mixed form's peak."""
     return joined([ratio(figures, "selection", "list_to_list", "numpy_to_list", "peaks", below(0.2))])
 
 
 @claim("C2", "All NumPy halves it.")
 def numpy_halves_it(figures: Figures) -> Found:
-    """Half of the lists' peak at the most."""
+    """At most half of the lists' peak."""
     return joined([ratio(figures, "selection", "numpy_to_numpy", "list_to_list", "peaks", below(0.5))])
 
 
@@ -31,7 +31,7 @@ def mixed_keeps_every_array(figures: Figures) -> Found:
 
 @claim("C4", "Either cure removes it.")
 def either_cure_removes_it(figures: Figures) -> Found:
-    """A fifth of the mixed form's peak at the most."""
+    """At most a fifth of the mixed form's peak."""
     return joined(
         [
             ratio(figures, "selection", cure, "numpy_to_list", "peaks", below(0.2))
@@ -42,5 +42,5 @@ def either_cure_removes_it(figures: Figures) -> Found:
 
 @claim("C5", "del on a list moves references only and copies no data.")
 def del_moves_references(figures: Figures) -> Found:
-    """Peak with del over that of the same without it, interval below 1.1."""
+    """Peak with del over peak without it, interval below 1.1."""
     return joined([ratio(figures, "selection", "list_to_list", "list_skipping", "peaks", below(NOTICEABLE))])

@@ -1,4 +1,4 @@
-"""The command line: ``python -m loaders COMMAND``. One module a command; options and output are declared once."""
+"""The command line: ``python -m loaders COMMAND``. One module per command; options and output are shared."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from loaders._errors import InputError
 
 
 class Group(click.Group):
-    """Turns what the user can mend into one message and exit code 2, Ctrl-C into 130, and a fault of ours into 70.
+    """Turns the user's errors into one message and exit code 2, Ctrl-C into 130, and a bug of the suite into 70.
 
-    Where the output pipe was closed (``| head``) it ends quietly, with the 141 that a shell shows for SIGPIPE.
+    If the output pipe was closed (``| head``), it exits silently with 141, as a shell reports SIGPIPE.
     """
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -28,10 +28,10 @@ class Group(click.Group):
             click.echo(f"error: {error}", err=True)
             ctx.exit(2)
         except KeyboardInterrupt:
-            click.echo("interrupted; every finished trial is kept, and the same command continues", err=True)
+            click.echo("interrupted; finished trials are kept, and the same command resumes", err=True)
             ctx.exit(130)
         except BrokenPipeError:
-            # What is still in the buffer must not fail again when the interpreter ends.
+            # What is still in the buffer must not fail again when the interpreter exits.
             # https://docs.python.org/3/library/signal.html#note-on-sigpipe
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             ctx.exit(141)
@@ -39,7 +39,7 @@ class Group(click.Group):
             raise
         except Exception:  # noqa: BLE001 - it must not look like exit code 1, "a strategy went wrong"
             traceback.print_exc()
-            click.echo("this is a fault of the suite; please report it", err=True)
+            click.echo("this is a bug in the suite; please report it", err=True)
             ctx.exit(70)
 
 

@@ -21,12 +21,17 @@ ROOT = Path(__file__).parents[2]
     "--only",
     multiple=True,
     metavar="QUESTION[.STRATEGY]",
-    help="What to measure. [default: what the change can have touched]",
+    help="What to measure. [default: what the change can affect]",
 )
 @click.option(
-    "--all", "every", is_flag=True, help="Every strategy, or every one of --only, whatever the change can reach."
+    "--all",
+    "every",
+    is_flag=True,
+    help="Every strategy (or every one of --only), whether or not the change can affect it.",
 )
-@options.minutes("Measure what is undecided again for so long (LOADERS_CHECK_MINUTES).", envvar="LOADERS_CHECK_MINUTES")
+@options.minutes(
+    "Keep measuring undecided strategies for this long (LOADERS_CHECK_MINUTES).", envvar="LOADERS_CHECK_MINUTES"
+)
 @options.size
 @click.option("--markdown", type=click.Path(dir_okay=False, path_type=Path), help="Write a summary for a pull request.")
 @options.as_json
@@ -41,10 +46,10 @@ def command(
     every: bool,
     as_json: bool,
 ) -> None:
-    """Say whether HEAD (the working tree where none is given) is slower or fatter than the commit BASE.
+    """Say whether HEAD (default: the working tree) is slower or fatter than the commit BASE.
 
-    Exit code 1 for a regression that is confirmed beyond the margin; what is undecided is said, and is none. An
-    interruption (130) shows what was measured.
+    The exit code is 1 if a regression beyond the margin is confirmed. Undecided strategies are listed, but do not count
+    as regressions. An interruption (130) shows what was measured until then.
     """
     from loaders import _terminal
     from loaders._check import plan, run, show, sides
@@ -71,7 +76,7 @@ def command(
             except KeyboardInterrupt:
                 interrupted = True
     else:
-        say(f"{title}: the change reaches no strategy; --only QUESTION measures one nevertheless")
+        say(f"{title}: the change affects no strategy; use --only QUESTION to measure one anyway")
     if markdown:
         write(markdown, show.markdown(outcomes, title))
     if as_json:
@@ -79,6 +84,6 @@ def command(
     else:
         _terminal.show_check(outcomes)
     if interrupted:
-        say("interrupted; what was measured until then is judged, the rest is not")
+        say("interrupted; only what was measured until then is judged")
         sys.exit(130)
     sys.exit(1 if any(each.is_regression for each in outcomes) else 0)

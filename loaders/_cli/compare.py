@@ -22,11 +22,15 @@ if TYPE_CHECKING:
     "--rounds",
     type=click.IntRange(min=1),
     envvar="LOADERS_ROUNDS",
-    help="How often each strategy runs (LOADERS_ROUNDS). [default: by size]",
+    help="Times each strategy runs (LOADERS_ROUNDS). [default: by size]",
 )
-@click.option("--all-cases/--default-case", default=None, help="Every value of the question's axes. [default: by size]")
+@click.option(
+    "--all-cases/--default-case",
+    default=None,
+    help="Every value of the question's axes, or only the default one. [default: by size]",
+)
 @options.case("Only the cases with this value.")
-@click.option("--quick", is_flag=True, help="Only the strategies that carry each question's finding.")
+@click.option("--quick", is_flag=True, help="Only the main strategies of each question.")
 @options.trials
 @options.as_json
 def command(
@@ -39,9 +43,9 @@ def command(
     quick: bool,
     as_json: bool,
 ) -> None:
-    """Compare all strategies of QUESTIONS (all of them where none is named), in shuffled rounds of trials.
+    """Compare all strategies of QUESTIONS (default: every question), in shuffled rounds of trials.
 
-    An interrupted comparison is continued by the same command.
+    The same command resumes an interrupted comparison.
     """
     asked = [_registry.find_question(name) for name in questions] or every_question()
     corpus = how.open()
@@ -51,7 +55,7 @@ def command(
 
     found: list[Comparison] = []
     bad = False
-    # All before the first trial: an error in the last question's must not come after hours.
+    # All plans come before the first trial: an error in the last one must not show up only after hours.
     plans = [
         _compare.plan(
             each.name,
@@ -81,10 +85,11 @@ def command(
             if calibration and question.calibrates:
                 _terminal.show_calibration(calibration)
     if as_json:
-        print_json(found[0] if len(questions) == 1 else found)
+        documents = [_rows.document(each) for each in found]
+        print_json(documents[0] if len(questions) == 1 else documents)
     sys.exit(1 if bad else 0)
 
 
 def every_question() -> list[_registry.Question]:
-    """Return all questions, the instruments' first: what they resolve is said of everything else."""
+    """Return all questions, calibration first: the others need the resolution that it measures."""
     return sorted(_registry.questions().values(), key=lambda question: not question.calibrates)

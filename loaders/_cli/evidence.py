@@ -1,4 +1,4 @@
-"""``evidence``: how often judge, check, recommendations and the law of memory are wrong."""
+"""``evidence``: how often the judge, the check, the recommendations and the law of memory are wrong."""
 
 from __future__ import annotations
 
@@ -14,20 +14,22 @@ from loaders._cli.output import print_json
 
 @click.command("evidence")
 @click.argument("names", nargs=-1, type=click.Choice(("simulation", "checks", "replay", "law")))
-@click.option("--repetitions", type=click.IntRange(min=2), default=1000, show_default=True, help="Of each kind.")
+@click.option(
+    "--repetitions", type=click.IntRange(min=2), default=1000, show_default=True, help="Repetitions of each kind."
+)
 @click.option(
     "--noise",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The trial log whose noise or answers are taken. [default: that of the published results]",
+    help="The trial log to take noise or answers from. [default: that of the published results]",
 )
 @options.as_json
 def command(names: Sequence[str], repetitions: int, noise: Path | None, *, as_json: bool) -> None:
-    """Count how often judge, check, recommendations and the law of memory are wrong.
+    """Count how often the judge, the check, the recommendations and the law of memory are wrong.
 
-    `simulation` and `checks` plant the truth in the noise of real trials; `replay` reads raw trials a second time;
-    `law` holds predictions against trials with four times the data.
+    `simulation` and `checks` add the noise of real trials to known truths. `replay` checks recommendations against an
+    independent second reading of the raw trials. `law` compares predictions with trials of four times the data.
 
-    Each experiment is kept as it ends. Exit code 1 where a count misses what is wanted by more than chance explains.
+    Each experiment is saved when it ends. The exit code is 1 if a count misses its target by more than chance explains.
     """
     from loaders import _evidence, _terminal
     from loaders._report.readme import PUBLISHED

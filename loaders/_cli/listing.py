@@ -30,7 +30,7 @@ def command(outside: Sequence[str], *, as_json: bool) -> None:
         for each in strategies:
             mark = "*" if each.baseline else " "
             click.echo(f"  {mark} {each.name:<{width}}  {each.label}")
-    click.echo("\n* the baseline, which ratios are taken to")
+    click.echo("\n* the baseline, with which the others are compared")
 
 
 def _document(question: _registry.Question, strategies: Sequence[_registry.Variant]) -> dict[str, object]:

@@ -38,16 +38,21 @@ outside = click.option(
     "outside",
     multiple=True,
     metavar="FILE",
-    help="Register the strategies of a file of yours (LOADERS_WITH).",
+    help="Register the strategies in a file of your own (LOADERS_WITH).",
 )
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on standard output.")
 size = click.option(
-    "--size", type=click.Choice(SIZES), default="small", envvar="LOADERS_SIZE", show_default=True, help="Of the data."
+    "--size",
+    type=click.Choice(SIZES),
+    default="small",
+    envvar="LOADERS_SIZE",
+    show_default=True,
+    help="Size of the data.",
 )
 
 
 def minutes(words: str, **more: Any) -> Callable[[Any], Any]:
-    """Return the option ``--minutes``, with what it means to a command in words."""
+    """Return the option ``--minutes``; ``words`` is its help text."""
     kind = click.FloatRange(min=0, min_open=True)
     return click.option("--minutes", type=kind, default=10.0, show_default=True, help=words, **more)
 
@@ -96,25 +101,25 @@ _TRIALS = (
     click.option(
         "--data", metavar="DIR", envvar="LOADERS_DATA", help="Your own images, DIR/LABEL/x.jpg (LOADERS_DATA)."
     ),
-    click.option("--strict", is_flag=True, help="An unreadable image is an error."),
+    click.option("--strict", is_flag=True, help="Treat an unreadable image as an error."),
     size,
     click.option(
         "--memory-limit",
         type=amount_of_memory,
         metavar="2GiB",
-        help="End a trial whose process tree holds more, imports included. [default: 80 % of what is free]",
+        help="End a trial whose process tree uses more, imports included. [default: 80 % of free memory]",
     ),
     click.option(
         "--deadline",
         type=click.FloatRange(min=0, min_open=True),
         default=600.0,
         show_default=True,
-        help="End a trial after so many seconds.",
+        help="End a trial after this many seconds.",
     ),
     click.option(
         "--epochs",
         type=click.IntRange(min=1),
-        help="Epochs in all: the verdict on memory needs some hundred batches. [default: by question and size]",
+        help="Epochs in total: a verdict on memory needs a few hundred batches. [default: by question and size]",
     ),
     outside,
 )
@@ -150,9 +155,9 @@ def values(question: _registry.Question, given: Sequence[str]) -> dict[str, str]
             axes = ", ".join(f"{name}={'|'.join(values)}" for name, values in question.axes.items())
             raise InputError(f"--case {item}: write AXIS=VALUE; {question.name} has {axes or 'no axes'}")
         if value not in question.axes[axis]:
-            raise InputError(f"--case {item}: {axis} is one of {', '.join(question.axes[axis])}")
+            raise InputError(f"--case {item}: {axis} must be one of {', '.join(question.axes[axis])}")
         if axis in chosen:
-            raise InputError(f"--case {item}: {axis}={chosen[axis]} is given too; give one, or --all-cases")
+            raise InputError(f"--case {item}: {axis}={chosen[axis]} was also given; give one of them, or --all-cases")
         chosen[axis] = value
     return chosen
 

@@ -9,12 +9,12 @@ import click
 
 
 @click.command("readme")
-@click.option("--check", is_flag=True, help="Write nothing; exit 1 when the README is stale.")
+@click.option("--check", is_flag=True, help="Write nothing; exit with 1 if the README is stale.")
 def command(*, check: bool) -> None:
-    """Renew the README's findings, table and picture, from the published results."""
+    """Update the README's findings, tables and picture from the published results."""
     from loaders._report import readme as made
 
     stale = made.renew(Path.cwd(), write=not check)
     for name in stale:
-        click.echo(f"{'stale' if check else 'renewed'}: {name}")
+        click.echo(f"{'stale' if check else 'updated'}: {name}")
     sys.exit(1 if stale and check else 0)

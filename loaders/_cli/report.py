@@ -18,11 +18,11 @@ from loaders._errors import InputError
     type=click.Path(dir_okay=False, path_type=Path),
     default=Path(".asv/comparison.html"),
     show_default=True,
-    help="The page; its figures as CSV are written beside it.",
+    help="The page; its figures are written next to it as CSV.",
 )
 @options.outside
 def command(out: Path, outside: Sequence[str]) -> None:
-    """Write the comparison page and its figures as CSV, from the trial logs; `asv publish` puts both into its site."""
+    """Write the comparison page, and its figures as CSV, from the trial logs; `asv publish` adds both to its site."""
     from loaders._report import asv_files, export, page, sets
     from loaders._trial import log
 
@@ -33,4 +33,4 @@ def command(out: Path, outside: Sequence[str]) -> None:
     figures = out.with_suffix(".csv")
     write(figures, export.tidy(comparisons))
     write(out, page.render(comparisons, asv_files.read(log.results_root()), data=figures.name))
-    click.echo(f"the comparison page: {out.absolute().as_uri()}")
+    click.echo(f"comparison page: {out.absolute().as_uri()}")

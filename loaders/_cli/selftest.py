@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 
 
 @click.command("selftest")
-@click.option("--checks", type=click.IntRange(min=1), default=40, show_default=True, help="Of each kind.")
-@options.minutes("Of each.")
+@click.option("--checks", type=click.IntRange(min=1), default=40, show_default=True, help="Checks of each kind.")
+@options.minutes("Minutes for each check.")
 @click.option(
     "--subject",
     type=click.Choice(("python", "tensorflow")),
     default="python",
     show_default=True,
-    help="What the differences are planted in.",
+    help="The strategy in which differences are planted.",
 )
 @options.as_json
 def command(checks: int, minutes: float, subject: str, *, as_json: bool) -> None:
-    """Measure the error of `check`: identical sides, and planted differences of time and memory.
+    """Measure the error of `check` with identical sides and with planted differences of time and memory.
 
-    Each check is kept as soon as it has ended, and the same command continues; the page shows the result.
+    Each check is saved when it ends, and the same command resumes. The page shows the result.
     """
     from loaders import _compare, _terminal
     from loaders._check import selftest as own

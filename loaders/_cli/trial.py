@@ -16,7 +16,7 @@ from loaders._cli.output import print_json
 @click.argument("question")
 @click.argument("strategy")
 @options.case("A value of one of the question's axes.")
-@click.option("--seed", type=int, default=1, show_default=True, help="Of the order of samples.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of the order of samples.")
 @options.trials
 @options.as_json
 def command(

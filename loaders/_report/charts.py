@@ -147,8 +147,8 @@ def tradeoff_chart(_: Comparison, rows: Sequence[Row]) -> Chart | None:
     if len([row for row in rows if row["time"] and row["peak"]]) <= 2:
         return None
     best = [row.strategy for row in findings.frontier(rows)]
-    title = f"Best trade-offs of time and memory, from left to right: {', '.join(best)}"
-    kinds = ["best trade-off", "beaten in both"]
+    title = f"Best trade-offs between time and memory, from left to right: {', '.join(best)}"
+    kinds = ["best trade-off", "beaten on both"]
     points: list[Spec] = [
         {
             "time": _bounds(row["time"], 1e3),
@@ -161,7 +161,7 @@ def tradeoff_chart(_: Comparison, rows: Sequence[Row]) -> Chart | None:
         if row["time"] and row["peak"]
     ]
     baseline = [each for each in points if each["is_baseline"]]
-    marked = "; dashed: the baseline strategy" if baseline else ""
+    marked = "; dashed: baseline strategy" if baseline else ""
     x = _logarithmic("time.value", f"time in ms (log scale){marked}", [each["time"]["value"] for each in points])
     y = _logarithmic("peak.value", None, [each["peak"]["value"] for each in points])
     ranges = {"type": "rule", "color": GREY}
@@ -225,7 +225,7 @@ def steps_chart(_: Comparison, rows: Sequence[Row]) -> Chart | None:
             {"mark": _HOVERED, "encoding": {"description": {"field": "hover"}}},
         ],
     }
-    return _panels(title, {"layer": [lines, once]}, points, ["The green line is what the buffers need", *said])
+    return _panels(title, {"layer": [lines, once]}, points, ["The green line shows what the buffers need", *said])
 
 
 def sweep_chart(comparison: Comparison, rows: Sequence[Row]) -> Chart | None:
@@ -246,7 +246,7 @@ def sweep_chart(comparison: Comparison, rows: Sequence[Row]) -> Chart | None:
     figures: list[tuple[str, Callable[[Row], Estimate | None], float]] = [
         (f"{time_name(rows)} in ms", lambda row: row["time"], 1e3),
         (MEMORY, lambda row: row["peak"], 1 / MIB),
-        ("bodies in flight, at the most", lambda row: row["in_flight"], 1),
+        ("peak number of bodies in flight", lambda row: row["in_flight"], 1),
     ]
     panels: list[Spec] = []
     for name, figure, unit in figures:
@@ -265,7 +265,7 @@ def sweep_chart(comparison: Comparison, rows: Sequence[Row]) -> Chart | None:
 
 def laws_chart(comparison: Comparison, found: CaseLaws) -> Chart:
     """Return a chart of the memory that every strategy needs over the amount of data, with intervals."""
-    title = findings.of_laws(found) or "Memory over the amount of data"
+    title = findings.of_laws(found) or "Memory by amount of data"
     about = {row.strategy: row for row in comparison.rows}
     names = [_marked(name, about.get(name)) for name in found.laws]
     points: list[Spec] = [
@@ -281,7 +281,7 @@ def laws_chart(comparison: Comparison, found: CaseLaws) -> Chart:
     if not points:
         return Chart(title, is_wide=True)
     x = {
-        **_linear("samples", "samples in the data (log scale)"),
+        **_linear("samples", "samples in the data set (log scale)"),
         "scale": {"type": "log", "nice": False, "padding": 12},
         "axis": {"grid": True, "values": sorted({each["samples"] for each in points}), "format": ",d"},
     }
@@ -317,8 +317,8 @@ def order_chart(_: Comparison, rows: Sequence[Row]) -> Chart | None:
     dots = {
         "mark": {"type": "image", **corner},
         "encoding": {
-            "x": {**_linear("origin", "delivered"), "scale": {"domain": [0, last_step], "nice": False}},
-            "y": {**_linear("origin", "record on disk"), "scale": {"domain": [0, last_place], "nice": False}},
+            "x": {**_linear("origin", "position in the output"), "scale": {"domain": [0, last_step], "nice": False}},
+            "y": {**_linear("origin", "position on disk"), "scale": {"domain": [0, last_place], "nice": False}},
             "url": {"field": "dots"},
             "description": {"field": "hover"},
         },

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from loaders._judge import fitted, holm
+from loaders._judge import Judged, fitted, holm
 from loaders._law import Law
 from loaders._resolution import INSTRUMENTS, Calibration
 from loaders._rows import EPOCHS, CaseLaws, Row, plain, worked_first
@@ -87,34 +87,46 @@ def _listed(names: Sequence[str]) -> str:
     """Return ``a``, ``a and b``, ``a, b and c``, ``a, b, c and 4 more``."""
     shown = list(names[:NAMED])
     last = f"{len(names) - NAMED} more" if len(names) > NAMED else shown.pop() if len(shown) > 1 else ""
-    listed = f"{', '.join(shown)} and {last}" if last else shown[0]
-    return f"{listed}," if ", " in listed.rpartition(" and ")[2] else listed  # the last name ends with an apposition
+    return f"{', '.join(shown)} and {last}" if last else shown[0]
 
 
 def _full_name(row: Row, rows: Sequence[Row]) -> str:
-    name = f"{name_of(row, rows)}, once converted" if row.converts else name_of(row, rows)
-    name = f"{name}, once everything is loaded" if worked_first(row) else name
-    return f"{name}, the baseline" if row.is_baseline else name
+    """Return ``name (identical, once converted)``: the name with whatever qualifies its time."""
+    marks = [
+        (row.tier, len({each.tier for each in rows}) > 1),
+        ("once converted", row.converts),
+        ("once everything is loaded", worked_first(row)),
+        ("the baseline", row.is_baseline),
+    ]
+    said = ", ".join(word for word, holds in marks if holds)
+    return f"{row.strategy} ({said})" if said else row.strategy
+
+
+def _compared(judged: Judged, name: str) -> str:
+    """Return ``1.04× slower (1.02 to 1.06) than NAME, by less than 10 %``."""
+    prepositions = {"less": "than", "more": "than", "no difference": "from"}
+    figure, bracket, rest = times(judged).partition(")")
+    return f"{figure}{bracket} {prepositions.get(judged.verdict, 'compared with')} {name}{rest}"
 
 
 def of_time(rows: Sequence[Row]) -> str:
-    """Say which strategies are fastest: those not shown to be slower than the one with the least time."""
+    """Say which strategies are fastest: those not shown to be slower than the one with the shortest time."""
     timed = [row for row in rows if row["time"]]
     first = leaders(rows)
     if not timed or not first:
         return "No strategy was timed"
     top = first[0]
     missing = [row for row in rows if not row["time"] and not row.status.startswith("skipped")]
-    those = f" of {len(timed)} of {len(rows)}" if missing else ""
+    those = f" of the {len(timed)} timed (out of {len(rows)})" if missing else ""
     if top["time"] is None or top["time"].low is None:
-        return f"{name_of(top, rows)} was fastest{those}, but a single sample shows no difference"
+        return f"{name_of(top, rows)} was fastest{those}, but a single sample cannot show a difference"
     names = [_full_name(row, rows) for row in first]
     if len(first) == 1:
         return f"{_listed(names)} is fastest{those}"
     if len(first) <= NAMED:
-        return f"{_listed(names)} are fastest{those}: these cannot be told apart, every other loader is slower"
+        return f"{_listed(names)} are fastest{those} and cannot be told apart; every other loader is slower"
     if len(first) >= len(loaders_of(timed)):
-        return f"No strategy can be shown to be fastest{those}: {_listed(names[:1])} has the least time"
+        return f"No strategy can be shown to be fastest{those}: {_listed(names[:1])} has the shortest time"
     return (
         f"{len(first)} of {len(loaders_of(timed))} strategies may be fastest{those} and cannot be told apart: "
         f"{_listed(names)}; every other loader is slower"
@@ -131,12 +143,10 @@ def _against(rows: Sequence[Row]) -> _Said:
         return _Said("")  # its speedup in handing out what is already loaded says nothing about loading
     name = name_of(top, rows)
     undecided = f"Whether {name} is faster than {baseline} is undecided"
-    if top.ratio.verdict == "no difference":
-        return _Said(f"No difference in time between {name} and {baseline}: {times(top.ratio)}")
-    if top.ratio.verdict == "undecided":
-        return _Said(f"{name} against {baseline}: {times(top.ratio)}")
+    if top.ratio.verdict in ("no difference", "undecided"):
+        return _Said(f"Time of {name} compared with {baseline}: {times(top.ratio)}")
     subject = "It" if len(leaders(rows)) == 1 else name  # the previous sentence has named it
-    return _Said(f"{subject} is {times(top.ratio)} than {baseline}", top.p_values.get("ratio", 1.0), undecided)
+    return _Said(f"{subject} is {_compared(top.ratio, baseline)}", top.p_values.get("ratio", 1.0), undecided)
 
 
 def of_plain(rows: Sequence[Row], laws: Mapping[str, Law]) -> str:
@@ -150,9 +160,9 @@ def of_plain(rows: Sequence[Row], laws: Mapping[str, Law]) -> str:
     best = fitted({row.strategy: row.times for row in rows if row.times}).best(bounded)
     top = next(row for row in rows if row.strategy == best.fastest)
     verb = "is fastest" if len(best.names) == 1 else "are fastest and cannot be told apart"
-    alone = ", the only one whose law is known" if len(bounded) == 1 else ""
+    alone = " (no other law of memory is known)" if len(bounded) == 1 else ""
     return (
-        f"Where nothing may be converted and memory must not grow with the data, {_listed(best.names)} {verb}{alone}: "
+        f"If nothing may be converted and memory must not grow with the data, {_listed(best.names)} {verb}{alone}: "
         f"{estimated(top['time'], duration)}"
     )
 
@@ -163,8 +173,8 @@ def of_kept(rows: Sequence[Row], laws: Mapping[str, Law]) -> str:
     slope = laws[top.strategy].per_sample if top and top.strategy in laws else None
     if top is None or slope is None or laws[top.strategy].kind != "linear":
         return ""
-    many = f"{amount(slope.value * MANY)} for {MANY}"
-    return f"{top.strategy} needs {estimated(slope, small_amount)} for each sample, {many}"
+    many = f"{amount(slope.value * MANY)} for {MANY} samples"
+    return f"{top.strategy} needs {estimated(slope, small_amount)} per sample: {many}"
 
 
 def of_total(rows: Sequence[Row]) -> str:
@@ -178,13 +188,13 @@ def of_total(rows: Sequence[Row]) -> str:
     top = first[0]
     names = [name_of(row, rows) for row in first]
     baseline = next((row for row in known if row.is_baseline and row not in first), None)
-    beside = f", {baseline.strategy} {estimated(baseline['total'], duration)}" if baseline else ""
+    beside = f"; {baseline.strategy} takes {estimated(baseline['total'], duration)}" if baseline else ""
     takes = estimated(top["total"], duration)
     which = f"is fastest: {takes}"
     if len(first) > 1:
         which = f"are fastest and cannot be told apart: {names[0]} takes {takes}"
-    included = ", conversion included," if any(row.converts for row in known) else ""
-    return f"Over {EPOCHS} epochs{included} {_listed(names)} {which}{beside}"
+    included = ", including conversion" if any(row.converts for row in known) else ""
+    return f"Over {EPOCHS} epochs{included}, {_listed(names)} {which}{beside}"
 
 
 def _differs_at_first(row: Row) -> bool:
@@ -216,7 +226,7 @@ def of_memory(rows: Sequence[Row]) -> str:
     if not measured:
         return "No strategy's memory was measured"
     (least, leanest), (most, fattest) = measured[0], measured[-1]
-    return f"From {amount(least)} ({leanest}) to {amount(most)} ({fattest})"
+    return f"Peak memory ranges from {amount(least)} ({leanest}) to {amount(most)} ({fattest})"
 
 
 def of_worst(rows: Sequence[Row], laws: Mapping[str, Law] | None = None) -> str:
@@ -244,7 +254,7 @@ def _worst(rows: Sequence[Row], laws: Mapping[str, Law]) -> _Said:
     peak, name, row = max(fat, key=lambda each: each[:2])
     why = row.label.replace("`", "").rstrip(".")
     slope = laws[name].per_sample if name in laws and laws[name].kind == "linear" else None
-    first = f"{estimated(slope, small_amount)} a sample, so " if slope else ""
+    first = f"{estimated(slope, small_amount)} per sample, so " if slope else ""
     size = f" with {row.delivered} samples" if row.delivered and laws else ""
     text = (
         f"Avoid {name} ({why}): {first}{amount(peak)}{size}, {fatter(row.peak_ratio)} than {baseline}, "
@@ -260,13 +270,12 @@ def _pairs(rows: Sequence[Row]) -> list[_Said]:
     for row in loaders_of(rows):
         if row.pair is None or row.pair.ratio.low is None:
             continue
-        decided = row.pair.verdict in ("less", "more")
-        than = " than" if decided else " from" if row.pair.verdict == "no difference" else " against"
+        is_decided = row.pair.verdict in ("less", "more")
         said.append(
             _Said(
-                f"{row.strategy}: {times(row.pair)}{than} {row.matches}",
-                row.p_values.get("pair", 1.0) if decided else None,
-                f"{row.strategy}: undecided against {row.matches}",
+                f"{row.strategy}: {_compared(row.pair, row.matches or '')}",
+                row.p_values.get("pair", 1.0) if is_decided else None,
+                f"{row.strategy}: undecided compared with {row.matches}",
             )
         )
     return said
@@ -290,9 +299,9 @@ def of_level(rows: Sequence[Row]) -> str:
     beyond = ill["level"].value - ill.floor
     whose = ""
     if held > beyond / 2:
-        whose = f", and {amount(held)} of it was freed and is held by the allocator"
+        whose = f", and {amount(held)} of it was freed but is held by the allocator"
         if ill.in_use_bound is not None:
-            whose += f": no leak, in use at most {gain(ill.in_use_bound)}"
+            whose += f": no leak, as memory in use grows by at most {gain(ill.in_use_bound)}"
     return (
         f"{ill.strategy} holds {amount(ill['level'].value)}, {factor(ill['level'].value / ill.floor)} its floor{whose}"
     )
@@ -309,12 +318,18 @@ def of_growth(rows: Sequence[Row]) -> str:
     _, healed = cures_of(rows)[0]
     good = [row for row in healed if row["over_floor"] and row["over_floor"].value < CURED]
     said = [
-        f"{row.settings or row.strategy} brings its peak to {factor(row['over_floor'].value)} the floor, "
-        f"{times(row.pair)}"
+        f"{row.settings or row.strategy} brings its peak down to {factor(row['over_floor'].value)} the floor"
+        f"{_cost(row)}"
         for row in good
         if row["over_floor"]
     ]
-    return f"{sentence}. {'; '.join(said)}" if said else sentence
+    return ". ".join([sentence, *said])
+
+
+def _cost(row: Row) -> str:
+    """Say what a cure does to the time."""
+    is_decided = row.pair is not None and row.pair.verdict in ("less", "more")
+    return f" and makes it {times(row.pair)}" if is_decided else f"; time: {times(row.pair)}"
 
 
 def cures_of(rows: Sequence[Row]) -> list[tuple[Row, list[Row]]]:
@@ -345,8 +360,9 @@ def of_sweep(rows: Sequence[Row]) -> str:
     if not (most_asked["in_flight"] and most_asked["peak"] and least_asked["peak"]):
         return "Time and memory over the sweep"
     return (
-        f"{most_asked.strategy}: {most_asked.at} asked for, {most_asked['in_flight'].value:.3g} in flight; "
-        f"{amount(most_asked['peak'].value)} instead of {amount(least_asked['peak'].value)}"
+        f"{most_asked.strategy}: {most_asked.at} requested, {most_asked['in_flight'].value:.3g} in flight; "
+        f"peak memory {amount(most_asked['peak'].value)}, "
+        f"against {amount(least_asked['peak'].value)} at {least_asked.at}"
     )
 
 
@@ -359,10 +375,10 @@ def of_laws(found: CaseLaws) -> str:
         return ""
     growing = [(name, law) for name, law in found.laws.items() if law.kind == "linear" and law.per_sample]
     growing.sort(key=lambda each: each[1].per_sample.value if each[1].per_sample else 0.0, reverse=True)
-    said = [f"{name} needs {estimated(law.per_sample, small_amount)} more for each sample" for name, law in growing]
+    said = [f"{name} needs {estimated(law.per_sample, small_amount)} more per sample" for name, law in growing]
     if len(said) > NAMED:
-        said[NAMED:] = [f"{len(said) - NAMED} more grow with the data"]
-    for kind, words in (("level", "level"), ("saturating", "rises until buffers are full"), ("unknown", "unknown")):
+        said[NAMED:] = [f"{len(said) - NAMED} others also grow with the data"]
+    for kind, words in (("level", "level"), ("saturating", "rises until buffers are full"), ("unknown", "law unknown")):
         names = [name for name, law in found.laws.items() if law.kind == kind]
         if names:
             said.append(f"{words}: {_listed(names)}")
@@ -387,7 +403,7 @@ def of_ceiling(rows: Sequence[Row]) -> str:
     if kept is None:
         return ""
     interval = "" if kept.low is None or kept.high is None else f" ({kept.low:.0%} to {kept.high:.0%})"
-    return f"{best.strategy} keeps {kept.value:.0%}{interval} of what the best bare pool, {top.strategy}, reaches"
+    return f"{best.strategy} reaches {kept.value:.0%}{interval} of the speed of the best bare pool, {top.strategy}"
 
 
 def of_calibration(calibration: Calibration) -> str:
@@ -401,16 +417,16 @@ def of_calibration(calibration: Calibration) -> str:
         by_share = unit in ("s", "bytes a step")
         worst = max(abs((reading.share or 0.0) if by_share else reading.error.value) for reading in known)
         within = percent(worst) if by_share else quantity(worst, unit)
-        said.append(f"{each.instrument.words} ({span}) {f'within {within}' if worst else 'exactly'}")
+        said.append(f"{each.instrument.words} ({span}) {f'within {within}' if worst else 'exact'}")
     sentences = [f"Instrument error against known values: {', '.join(said)}"] if said else []
     off = [reading for reading in calibration.readings if reading.verdict == "off"]
     if off:
         named = (f"{INSTRUMENTS[each.metric].words} of {each.strategy}, {promise(each)}" for each in off)
-        sentences.append(f"Not to be trusted: {'; '.join(named)}")
+        sentences.append(f"Unreliable: {'; '.join(named)}")
     open_ = {each.metric: None for each in calibration.readings if each.verdict == "undecided"}
     if open_:
         names = ", ".join(INSTRUMENTS[metric].words for metric in open_)
-        sentences.append(f"Undecided, as the trials differ too much (was the machine busy?): {names}")
+        sentences.append(f"Undecided because the trials vary too much (was the machine busy?): {names}")
     return ". ".join(sentences)
 
 
@@ -419,14 +435,14 @@ def of_order(rows: Sequence[Row]) -> str:
     ending = [row.strategy for row in rows if row.order and (row.order.tail_monotony or 0) > MONOTONE]
     mixing = [row.strategy for row in rows if row.order and (row.order.tail_monotony or 0) <= MONOTONE]
     if not ending:
-        return f"{', '.join(mixing)} mix to the end"
-    return f"{', '.join(ending)} end with one file, in order" + (f"; {', '.join(mixing)} do not" if mixing else "")
+        return f"Mixed to the end: {', '.join(mixing)}"
+    mixed = f"; mixed to the end: {', '.join(mixing)}" if mixing else ""
+    return f"Ends with one file, in order: {', '.join(ending)}{mixed}"
 
 
 def of(rows: Sequence[Row], laws: Mapping[str, Law] | None = None) -> str:
     """Return all findings as one line: what to avoid first, then strategies with the same output, then the rest."""
     pairs = _pairs(rows)
-    memory = of_memory(rows)
     head = [_worst(rows, laws or {})]
     known = laws or {}
     tail = [_Said(of_time(rows)), _against(rows), _Said(of_kept(rows, known)), _Said(of_plain(rows, known))]
@@ -438,5 +454,4 @@ def of(rows: Sequence[Row], laws: Mapping[str, Law] | None = None) -> str:
     first = [each for each in held if each.startswith("Avoid ")]
     rest = [each for each in held if not each.startswith(("\0", "Avoid "))]
     together = [f"With the same output: {'; '.join(same)}"] if same else []
-    peaks = [f"Peak memory {memory[0].lower()}{memory[1:]}" if memory.startswith("From") else memory]
-    return ". ".join([*first, *together, *rest, *peaks]) + "."
+    return ". ".join([*first, *together, *rest, of_memory(rows)]) + "."

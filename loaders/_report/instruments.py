@@ -66,7 +66,7 @@ class Cause(msgspec.Struct, frozen=True):
 NESTED = Cause(
     0.25,
     1.0,
-    "asv times without Python's garbage collector, which walks this strategy's half million lists",
+    "asv times with Python's garbage collector off; on, it traverses this strategy's half a million lists",
 )
 CHECKED = {("selection", "list_to_list"): NESTED, ("selection", "list_skipping"): NESTED}
 """Known causes of differing times. Both strategies take 0.30 to 0.43 s as they are and 0.09 to 0.13 s after
@@ -138,14 +138,14 @@ class Instruments(msgspec.Struct, frozen=True):
             first = f"{counts[0][0]} of {len(self.pairs)} figures agree"
             said.append(", ".join([first, *(f"{count} {_VERDICTS[name]}" for count, name in counts[1:] if count)]))
         if self.medians[0]:
-            said.append(f"{self.medians[1]} of the {self.medians[0]} medians that asv keeps of the trials agree")
-        return "; ".join(said) or "Nothing that both instruments hold"
+            said.append(f"{self.medians[1]} of the {self.medians[0]} medians of the trials that asv stores agree")
+        return "; ".join(said) or "No figure was measured by both"
 
 
 _VERDICTS: dict[Verdict, str] = {
     "agree": "agree",
-    "explained": "differ for a known cause",
-    "flagged": "differ unexplained",
+    "explained": "explained",
+    "flagged": "unexplained",
     "undecided": "undecided",
 }
 
@@ -165,8 +165,8 @@ def held_against(comparison: Comparison, results: Sequence[AsvResult]) -> Instru
     missing = _missing(held, comparison, own)
     if 2 * agreeing < compared:
         contradictions = [
-            f"{compared - agreeing} of the {compared} medians that asv keeps are not those of the trial log's samples: "
-            f"asv's results are of another run or of other data, and nothing is held against them"
+            f"{compared - agreeing} of the {compared} medians that asv stores are not those of the trial log's "
+            f"samples: asv's results come from another run or other data, so nothing is compared with them"
         ]
         return Instruments(comparison.question, default_case, [], (compared, agreeing), contradictions)
     return Instruments(
@@ -259,13 +259,13 @@ def time_pair(asv: Reading, trial: Estimate, checked: Cause | None = None) -> Pa
         return Pair(asv, trial, "agree", "agree", ratio)
     if ratio.low is not None and ratio.high is not None and ratio.low <= 1 <= ratio.high:
         if ratio.low < 1 / BLUNT and ratio.high > BLUNT:
-            words = f"undecided: the intervals leave {factor(ratio.low)} to {factor(ratio.high)} open"
+            words = f"undecided: the intervals allow ratios from {factor(ratio.low)} to {factor(ratio.high)}"
             return Pair(asv, trial, "undecided", words, ratio)
         return Pair(asv, trial, "agree", "agree: the intervals overlap", ratio)
     if checked and checked.low <= ratio.value <= checked.high:
         return Pair(asv, trial, "explained", f"explained: {checked.words}", ratio)
-    apart = factor(max(ratio.value, 1 / ratio.value))
-    return Pair(asv, trial, "flagged", f"flagged: differs by {apart}, unexplained", ratio)
+    apart = factor(max(ratio.value, 1 / ratio.value)).removesuffix("×")
+    return Pair(asv, trial, "flagged", f"flagged: differs by a factor of {apart}, unexplained", ratio)
 
 
 def _time_ratio(asv: Reading, trial: Estimate) -> Estimate:
@@ -288,7 +288,7 @@ def memory_pairs(group: Sequence[tuple[Row, Reading]], converting: AbstractSet[s
     alone = [(row, asv) for row, asv in group if row["peak_tree"] is None]  # asv does not see worker processes
     high = sorted(alone, key=lambda each: _peak(each[0]).value, reverse=True)[: (len(alone) + 1) // 2]
     if len(group) < 2 or not high:
-        words = "undecided: nothing else imports the same modules, so what they hold cannot be told apart"
+        words = "undecided: no other strategy imports the same modules, so their memory cannot be separated"
         return {
             row.strategy: Pair(asv, _peak(row), "undecided", words, beyond=beyond[row.strategy]) for row, asv in group
         }
@@ -303,14 +303,14 @@ def memory_pairs(group: Sequence[tuple[Row, Reading]], converting: AbstractSet[s
         if abs(apart) <= MEMORY_TOLERANCE + _once(peak) + unsure:
             verdict, note = "agree", "agree"
         elif apart < 0 and row["peak_tree"] is not None:
-            note = "explained: asv's peak leaves out worker processes"
+            note = "explained: asv's peak does not include worker processes"
         elif apart > 0 and row.strategy in converting:
             note = "explained: asv converts in the same process, before the epoch"
         elif apart > 0 and row.strategy in on_floor and len(on_floor) > 1:
-            note = "explained: asv's peak is that of set-up, which held more than this strategy adds"
+            note = "explained: asv's peak is that of set-up, which used more memory than this strategy adds"
         else:
             more = "more" if apart > 0 else "less"
-            verdict, note = "flagged", f"flagged: asv has {amount(abs(apart))} {more}, unexplained"
+            verdict, note = "flagged", f"flagged: asv reads {amount(abs(apart))} {more}, unexplained"
         found[row.strategy] = Pair(asv, peak, verdict, note, beyond=beyond[row.strategy], apart=apart)
     return found
 
@@ -339,7 +339,7 @@ def _medians(held: _Held, comparison: Comparison) -> tuple[int, int, list[str]]:
                 continue
             compared += 1
             if not may_be_median(found.measured, mean, logarithmic=logarithmic):
-                figures = f"{say(found.measured)} of {found.count}, log {say(mean.value)} of {mean.count}"
+                figures = f"asv {say(found.measured)}, n={found.count}; log {say(mean.value)}, n={mean.count}"
                 contradicting[metric].append(f"{_words(held.values(row))} ({figures})")
     sentences = [
         f"asv's track_{metric} cannot be the median of the trial log's samples: {_listed(names)}"
@@ -387,7 +387,7 @@ def _missing(held: _Held, comparison: Comparison, own: Sequence[Row]) -> list[st
         width, at = 1 + len(comparison.about.axes), f"at commit {commit}"
         if not tracked and not drained and commit in held.pythons:
             python = comparison.environment.python
-            said.append(f"asv's results {at} are of Python {held.pythons[commit]}, the trial log's of {python}")
+            said.append(f"asv's results {at} are from Python {held.pythons[commit]}, the trial log's from {python}")
             continue
         if not tracked and not drained:
             without.append(commit)
@@ -403,8 +403,8 @@ def _missing(held: _Held, comparison: Comparison, own: Sequence[Row]) -> list[st
     if without:
         at = f"at {'commit' if len(without) == 1 else 'commits'} {' and '.join(without)}"
         said.append(
-            f"The trial log holds {comparison.question} {at}, asv does not: "
-            f"it was run with python -m loaders compare, or asv was ended before it saved"
+            f"The trial log has {comparison.question} {at}, but asv does not: "
+            f"it was run with python -m loaders compare, or asv was stopped before it saved"
         )
     return said
 
@@ -446,33 +446,33 @@ def _lacking(
     """
     known = {params: readings for params, readings in cells.items() if len(params) == width}
     if len(known) < len(cells):
-        yield f"asv's {what} {at} have other parameters than they have today, and are left out"
+        yield f"asv's {what} {at} have other parameters than today and are left out"
         if not known:
             return
     measured = {params for params, each in known.items() if any(one.measured is not None for one in each.values())}
     replaced = measured & elsewhere
     if replaced:
-        yield f"asv's {what} {at} are held against nothing where the trial log has a newer run: {_named(replaced)}"
+        yield f"asv's {what} {at} are not compared where the trial log has a newer run: {_named(replaced)}"
     extra = measured - set(rows) - elsewhere
     if extra:
-        yield f"asv's {what} {at} hold what the trial log does not, {_named(extra, rows)}"
+        yield f"asv's {what} {at}, but not the trial log, have {_named(extra, rows)}"
     lacking = {params for params, row in rows.items() if params not in known and row.samples}
     if lacking:
-        yield f"The trial log holds what asv's {what} {at} do not, {_named(lacking, known)}"
+        yield f"The trial log, but not asv's {what} {at}, has {_named(lacking, known)}"
     good = {params for params, row in rows.items() if row.samples}
     left_out = {each for each in good & set(known) if all(_is_nan(one) for one in known[each].values())}
     if left_out:
-        yield f"asv's {what} {at} do not apply to what the trial log has samples of, {_named(left_out)}"
+        yield f"asv's {what} {at} are marked as not applicable, but the trial log has samples of {_named(left_out)}"
     failed: defaultdict[str, set[tuple[str, ...]]] = defaultdict(set)
     for params in good & set(known):
         broken = [name for name, reading in known[params].items() if reading.value is None]
         if broken:
             failed[_listed(sorted(broken))].add(params)
     for names, those in failed.items():
-        yield f"asv says that {names} failed {at}, the trial log has samples of {_named(those)}"
+        yield f"asv reports that {names} failed {at}, but the trial log has samples of {_named(those)}"
     bad = sorted(f"{_words(each)} ({rows[each].status})" for each in measured & set(rows) if not rows[each].samples)
     if bad:
-        yield f"asv's {what} {at} hold figures of which the trial log has no sample: {_listed(bad)}"
+        yield f"asv's {what} {at} have figures for which the trial log has no sample: {_listed(bad)}"
 
 
 def _named(those: AbstractSet[tuple[str, ...]], other: Iterable[tuple[str, ...]] = ()) -> str:

@@ -15,9 +15,9 @@ PUBLISHED = "reference-amd"
 """The machine whose results are committed and answer the questions. A machine name belongs to one processor."""
 
 CORPUS = (
-    f"The 1500 photographs are overlapping crops of {len(PHOTOGRAPHS)}, those that scikit-image carries; `resize` "
-    f"works on four of them. What depends on the pictures themselves, such as the size of a JPEG file, says no more "
-    f"than these do."
+    f"The 1500 photographs are overlapping crops of {len(PHOTOGRAPHS)} that ship with scikit-image; `resize` uses "
+    f"four of these. Results that depend on the pictures themselves, such as the size of a JPEG file, may not carry "
+    f"over to others."
 )
 
 BEGIN, END = "<!-- findings: begin (made by `make readme`) -->", "<!-- findings: end -->"
@@ -80,7 +80,9 @@ def _findings(published: sets.ResultSet) -> str:
         tables += ["", *_ranking(name, comparison, rows)]
     if published.unanswered:
         names = ", ".join(published.unanswered)
-        sentences.append(f"* **{names}**: not measured on this machine yet; the page has what the one before measured.")
+        sentences.append(
+            f"* **{names}**: not measured on this machine yet; the page shows the results of the previous machine."
+        )
     if published.calibration:
         sentences.append(f"* **instruments**: {findings.of_calibration(published.calibration)}.")
     picture = [f"![Peak memory of every {PICTURED} strategy]({PICTURE.as_posix()})", ""]
@@ -93,11 +95,11 @@ def _findings(published: sets.ResultSet) -> str:
             CORPUS,
             *tables,
             "",
-            f"Means over trials, each in a fresh process, with 95 % intervals. *Start* is what the first batch takes "
-            f"beyond a steady one, *{EPOCHS} epochs* the total of these, conversion included; memory is above a "
-            f"baseline that is read after imports and inputs, and *needed* what of it the system cannot take back, "
-            f"with a fast or a slow consumer; dB: likeness to an anti-aliased resize. {_words.UNCORRECTED} "
-            f"{_words.hardware_in_words(published.environment)}.",
+            f"Figures are means over trials, each in a fresh process, with 95 % intervals. *Start* is how much longer "
+            f"the first batch takes than a steady one. *{EPOCHS} epochs* is their total time, including conversion. "
+            f"Memory is measured above a baseline that is read after imports and inputs; *needed* is the part that the "
+            f"system cannot reclaim, with a fast or a slow consumer. dB is the similarity to an anti-aliased resize. "
+            f"{_words.UNCORRECTED} {_words.hardware_in_words(published.environment)}.",
         ]
     )
 

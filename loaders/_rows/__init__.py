@@ -10,6 +10,7 @@ from loaders._rows.values import (
     Comparison,
     Disturbed,
     Row,
+    document,
     plain,
     worked_first,
 )
@@ -27,6 +28,7 @@ __all__ = [
     "about",
     "comparison",
     "disturbed",
+    "document",
     "plain",
     "total",
     "worked_first",

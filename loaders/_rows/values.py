@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
+from typing import Any
 
 import msgspec
 
@@ -275,3 +276,12 @@ class Comparison(msgspec.Struct, frozen=True):
     def cases(self) -> list[tuple[dict[str, str], list[Row]]]:
         """The rows of each case."""
         return [(case, list(rows)) for case, rows in groupby(self.rows, lambda row: row.case)]
+
+
+def document(comparison: Comparison) -> dict[str, object]:
+    """Return a comparison as one JSON document: the figures are keys of their row, ``null`` where it has none."""
+    found: dict[str, Any] = msgspec.to_builtins(comparison)
+    estimated = dict.fromkeys(name for name, figure in FIGURES.items() if not figure.judged)
+    for row in found["rows"]:
+        row.update({**estimated, **row.pop("figures")})
+    return found

@@ -7,8 +7,8 @@ memory, and which wrapper, order, prefetch and thread pool is best?
 ``scalar`` (an array of 40 MiB is filled, dropped after 10 ms, and one number returned); ``array`` (the same, but the
 array is returned); ``gil`` (10 ms of Python that never lets go of the interpreter). For ``scalar`` and ``array`` the
 consumer is slow, 0.1 s a step; ``array_fast`` is ``array`` with a consumer that does nothing but take. There is no
-prefetch unless the strategy's name says so. tf.data's own rewriting (``map_parallelization``, ``inject_prefetch``) is
-off, except in strategies named ``default``.
+prefetch unless the strategy's name says so. tf.data's own optimisations (``map_parallelization``,
+``inject_prefetch``) are off, except in strategies named ``default``.
 
 *Not measured.* Batching and shuffling; processes.
 
@@ -170,7 +170,7 @@ def _body(job: Job[Work]) -> Callable[[int], Any]:
 
 
 def _options(*, default: bool = False, threads: int | None = None) -> tf.data.Options:
-    """Return options that switch off tf.data's own rewriting, unless ``default``."""
+    """Return options that switch off tf.data's own optimisations, unless ``default``."""
     import tensorflow as tf
 
     options = tf.data.Options()
@@ -266,19 +266,19 @@ def native(job: Job[Work], calls: int | str) -> Iterable[Batch]:
 
 @variant(only=DECODE)
 def py_function_default(job: Job[Work]) -> Iterable[Batch]:
-    """``py_function`` as users run it: no ``num_parallel_calls``, tf.data's own rewriting on."""
+    """``py_function`` as users run it: no ``num_parallel_calls``, tf.data's own optimisations on."""
     return _map(job, _py_function(job), None, default=True)
 
 
 @variant(only=DECODE)
 def numpy_function_default(job: Job[Work]) -> Iterable[Batch]:
-    """``numpy_function`` as users run it: no ``num_parallel_calls``, tf.data's own rewriting on."""
+    """``numpy_function`` as users run it: no ``num_parallel_calls``, tf.data's own optimisations on."""
     return _map(job, _numpy_function(job), None, default=True)
 
 
 @variant(tier="same purpose", only=DECODE)
 def native_default(job: Job[Work]) -> Iterable[Batch]:
-    """TensorFlow's operations as users run them: no ``num_parallel_calls``, tf.data's own rewriting on."""
+    """TensorFlow's operations as users run them: no ``num_parallel_calls``, tf.data's own optimisations on."""
     return _map(job, _native(job), None, default=True)
 
 
@@ -344,7 +344,7 @@ def closure_rebuilt(job: Job[Work]) -> Iterable[Batch]:
 
 @variant(only=DECODE)
 def closure_cleared(job: Job[Work]) -> Iterable[Batch]:
-    """The same, with Keras's ``clear_session`` and a garbage collection after each ``map``."""
+    """Like ``closure_rebuilt``, with Keras's ``clear_session`` and a garbage collection after each ``map``."""
     import gc
 
     import keras

@@ -228,7 +228,7 @@ def _mixed(sources: Sequence[Any], job: Job[Records]) -> Any:
 
 @variant(baseline=True, quick=True)
 def range_indexed(job: Job[Records]) -> Iterable[Batch]:
-    """``Dataset.range(n)``, shuffled whole, then fetch record i from its place in its file."""
+    """``Dataset.range(n)``, fully shuffled; then record i is fetched from its place in its file."""
     import tensorflow as tf
 
     inputs = job.inputs
@@ -263,7 +263,7 @@ def parallel_reads(job: Job[Records]) -> Iterable[Batch]:
 
 @variant(only=PICTURES, historic=True)
 def parallel_reads_100(job: Job[Records]) -> Iterable[Batch]:
-    """The same with ``buffer_size=100``, as published: its author meant records, but it is bytes."""
+    """Parallel reads with ``buffer_size=100``, as published: its author meant records, but the unit is bytes."""
     import tensorflow as tf
 
     records = tf.data.TFRecordDataset(job.inputs.files, buffer_size=100, num_parallel_reads=4)
@@ -328,13 +328,13 @@ def mixed_interleave_no_prefetch(job: Job[Records]) -> Iterable[Batch]:
 
 @variant(only=TENSORS)
 def mixed_parallel_reads_map_apart(job: Job[Records]) -> Iterable[Batch]:
-    """Elimination experiment: each source of the mixed parallel reads has a parsing function of its own."""
+    """Elimination experiment: each source of the mixed parallel reads has its own parsing function."""
     return _batches(_mixed([each.map(_parser(job)) for each in _two_parallel(job)], job), job, parsed=True)
 
 
 @variant(only=TENSORS)
 def mixed_interleave_map_apart(job: Job[Records]) -> Iterable[Batch]:
-    """Elimination experiment: each source of the mixed interleave has a parsing function of its own."""
+    """Elimination experiment: each source of the mixed interleave has its own parsing function."""
     return _batches(_mixed([each.map(_parser(job)) for each in _two_interleaved(job)], job), job, parsed=True)
 
 
@@ -352,7 +352,7 @@ def interleave_arena_2(job: Job[Records]) -> Iterable[Batch]:
 
 @variant(matches="interleave", variables={"MALLOC_MMAP_THRESHOLD_": "131072"}, only=TENSORS)
 def interleave_mmap_threshold(job: Job[Records]) -> Iterable[Batch]:
-    """Interleave under ``MALLOC_MMAP_THRESHOLD_=131072``: large pieces go back to the system when they are freed."""
+    """Interleave under ``MALLOC_MMAP_THRESHOLD_=131072``: large blocks return to the system when freed."""
     return interleave(job)
 
 

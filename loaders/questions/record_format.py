@@ -257,13 +257,13 @@ def _write_50(job: Job[Annotated]) -> None:
 
 @variant(tier="same purpose", convert=_write_75)
 def encoded_quality_75(job: Job[Annotated]) -> Iterable[Batch]:
-    """Encoded again as JPEG of quality 75, as most photographs on the web are, instead of 92."""
+    """Re-encoded as JPEG at quality 75, like most photographs on the web, instead of 92."""
     return encoded_bytes(job)
 
 
 @variant(tier="same purpose", convert=_write_50)
 def encoded_quality_50(job: Job[Annotated]) -> Iterable[Batch]:
-    """Encoded again as JPEG of quality 50."""
+    """Re-encoded as JPEG at quality 50."""
     return encoded_bytes(job)
 
 
@@ -358,5 +358,5 @@ def _write_reduced(job: Job[Annotated]) -> None:
 
 @variant(tier="same purpose", convert=_write_reduced)
 def resized_uint8(job: Job[Annotated]) -> Iterable[Batch]:
-    """Reduced to 224x224 (uint8) before writing: fewer pixels than the others deliver, and enough to train on."""
+    """Reduced to 224x224 (uint8) before writing: fewer pixels than the others deliver, but enough to train on."""
     return _read(job, _parsed_tensor)

@@ -162,7 +162,7 @@ def skimage_rescale_ubyte(job: Job[Photographs]) -> Iterable[Batch]:
 
 @variant(tier="as typed", quick=True)
 def opencv_linear(job: Job[Photographs]) -> Iterable[Batch]:
-    """OpenCV ``resize(image, None, fx=f, fy=f)``: linear, and not anti-aliased."""
+    """OpenCV ``resize(image, None, fx=f, fy=f)``: linear, not anti-aliased."""
     import cv2
 
     return _each(job, lambda image: cv2.resize(image, None, fx=job.inputs.fx, fy=job.inputs.fy))
@@ -170,7 +170,7 @@ def opencv_linear(job: Job[Photographs]) -> Iterable[Batch]:
 
 @variant(tier="same purpose")
 def opencv_area(job: Job[Photographs]) -> Iterable[Batch]:
-    """OpenCV ``INTER_AREA``: the mean of the covered pixels when it shrinks."""
+    """OpenCV ``INTER_AREA``: the mean of the covered pixels when shrinking."""
     import cv2
 
     size = (job.inputs.width, job.inputs.height)
@@ -205,7 +205,7 @@ def pillow_bilinear(job: Job[Photographs]) -> Iterable[Batch]:
 
 @variant(tier="same purpose")
 def tf_image(job: Job[Photographs]) -> Iterable[Batch]:
-    """``tf.image.resize``: linear, and not anti-aliased."""
+    """``tf.image.resize``: linear, not anti-aliased."""
     import tensorflow as tf
 
     shape = (job.inputs.height, job.inputs.width)
@@ -236,7 +236,7 @@ def skimage_linear_float(job: Job[Photographs]) -> Iterable[Batch]:
 
 @variant(matches="skimage_linear_float")
 def opencv_linear_float(job: Job[Photographs]) -> Iterable[Batch]:
-    """The same by OpenCV ``INTER_LINEAR`` in float32."""
+    """OpenCV ``INTER_LINEAR`` in float32, with the output of ``skimage_linear_float``."""
     import numpy as np
 
     width, height = job.inputs.width, job.inputs.height
@@ -258,7 +258,7 @@ def skimage_antialiased_float(job: Job[Photographs]) -> Iterable[Batch]:
 
 @variant(matches="skimage_antialiased_float", quick=True)
 def opencv_antialiased_float(job: Job[Photographs]) -> Iterable[Batch]:
-    """The same by OpenCV ``GaussianBlur`` and ``INTER_LINEAR`` in float32."""
+    """OpenCV ``GaussianBlur`` and ``INTER_LINEAR`` in float32, with the output of ``skimage_antialiased_float``."""
     import numpy as np
 
     width, height = job.inputs.width, job.inputs.height
@@ -280,7 +280,7 @@ def skimage_local_mean_float(job: Job[Photographs]) -> Iterable[Batch]:
 
 @variant(matches="skimage_local_mean_float")
 def opencv_area_float(job: Job[Photographs]) -> Iterable[Batch]:
-    """The same by OpenCV ``INTER_AREA`` in float32."""
+    """OpenCV ``INTER_AREA`` in float32, with the output of ``skimage_local_mean_float``."""
     import numpy as np
 
     width, height = job.inputs.width, job.inputs.height

@@ -45,7 +45,7 @@ def test_the_published_results_answer_where_there_are_no_others(results: Path) -
     found = answered()
     assert found["recommended"] == "tfdata_numpy_function"
     assert found["bottleneck"] is False
-    assert str(found["because"]).startswith("It is not your loader")
+    assert str(found["because"]).startswith("Loading is not the bottleneck")
     assert found["settings"] == {"memory": 2**30, "step": 0.05, "batch": 32, "samples": 10_000, "epochs": 20}
     source = found["from"]
     assert isinstance(source, dict)
@@ -84,23 +84,23 @@ def test_what_was_not_measured_is_said(results: Path) -> None:
     write(results, made.run(few))
     found = answered()
     assert found["recommended"] == "path_generator"
-    assert f"This is of 3 of {len(_registry.variants('batching'))} strategies" in str(found["because"])
+    assert f"This covers 3 of {len(_registry.variants('batching'))} strategies" in str(found["because"])
 
 
 def test_where_nothing_fits_the_least_memory_is_named(results: Path) -> None:
     write(results, made.run())
     found = answered("--memory", "8MiB")
     assert found["recommended"] is None
-    assert "would do, for path_generator." in str(found["because"])
+    assert "path_generator would fit into " in str(found["because"])
 
 
 def test_where_no_law_is_known_it_says_what_to_measure(results: Path) -> None:
     write(results, made.run(amounts={"x4": 160, "x16": 640}))
     found = answered()
     assert found["recommended"] is None
-    assert "10000 samples need is unknown of all that may be taken" in str(found["because"])
+    assert "10000 samples need is unknown for every eligible strategy" in str(found["because"])
     assert "a law needs 3" in str(found["because"])
-    assert "To measure: python -m loaders compare batching --case augment=off" in str(found["because"])
+    assert "To measure it: python -m loaders compare batching --case augment=off" in str(found["because"])
     assert answered("--samples", "640")["recommended"], "as much as was measured is known"
 
 
@@ -137,27 +137,27 @@ def test_the_terminal_says_the_answer_first(results: Path) -> None:
     write(results, made.run(where=made.environment(PUBLISHED)))
     done = advise()
     assert done.exit_code == 0, done.output
-    assert done.stdout.startswith("Take tfdata_numpy_function.\nIt is not your loader")
-    assert "published results, not this machine's" in done.stdout.replace("\n", " ")
+    assert done.stdout.startswith("Use tfdata_numpy_function.\nLoading is not the bottleneck")
+    assert "published results, not from this machine" in done.stdout.replace("\n", " ")
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["photos/"], "photos/: advice on a folder of yours is not there yet"),
-        (["--step", "0"], "no time of a training step"),
-        (["--step", "0ms"], "no time of a training step"),
-        (["--step", "-5ms"], "no time of a training step"),
-        (["--step", "50"], "no time of a training step"),
-        (["--step", "nanms"], "no time of a training step"),
+        (["photos/"], "photos/: advice on your own folder is not supported yet"),
+        (["--step", "0"], "is not a duration"),
+        (["--step", "0ms"], "is not a duration"),
+        (["--step", "-5ms"], "is not a duration"),
+        (["--step", "50"], "is not a duration"),
+        (["--step", "nanms"], "is not a duration"),
         (["--memory", "0"], "is not an amount of memory"),
         (["--batch", "0"], "--batch"),
         (["--samples", "0"], "--samples"),
         (["--epochs", "0"], "--epochs"),
-        (["--question", "selection"], "does not tell which loader to take"),
+        (["--question", "selection"], "does not help to choose a loader"),
         (["--question", "nonsense"], "nonsense"),
         (["--case", "data=x4"], "--samples"),
-        (["--case", "augment=maybe"], "augment is one of"),
+        (["--case", "augment=maybe"], "augment must be one of"),
     ],
 )
 def test_bad_input_is_one_message(results: Path, arguments: list[str], said: str) -> None:

@@ -45,12 +45,12 @@ def test_what_got_worse_comes_first_with_its_interval() -> None:
 
 def test_the_summary_says_what_is_confirmed_open_and_missing() -> None:
     assert show.summary([SLOWER, BROKEN]) == (
-        "2 confirmed: resize.opencv_linear, resize.<b>; B fails more often: resize.<b>."
+        "2 confirmed regressions: resize.opencv_linear, resize.<b>; B fails more often: resize.<b>."
     )
     assert show.summary([SAME, ABSENT]) == (
-        "No regression is confirmed; undecided, more time would decide: resize.tf_image; not measured: resize.late."
+        "No confirmed regression; undecided (more time would decide): resize.tf_image; not measured: resize.late."
     )
-    assert show.summary([]) == "No regression is confirmed."
+    assert show.summary([]) == "No confirmed regression."
 
 
 def test_markdown_folds_the_noise_and_keeps_a_message_in_its_cell() -> None:
@@ -60,4 +60,4 @@ def test_markdown_folds_the_noise_and_keeps_a_message_in_its_cell() -> None:
     assert "| resize.opencv_linear |" in opened
     assert "| resize.&lt;b> | B failed: ValueError: a \\| b next |" in opened
     assert "resize.tf_image |" in folded
-    assert "interleaved A B B A" in folded
+    assert "in the order A B B A" in folded

@@ -71,8 +71,8 @@ def test_a_planted_slow_down_is_confirmed_and_nothing_else_is_measured(repositor
 def test_a_comment_is_nothing_to_measure(repository: Path) -> None:
     done = _check(repository, "main~2", "comment")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "the change reaches no strategy" in done.stderr
-    assert "No regression is confirmed." in done.stdout
+    assert "the change affects no strategy" in done.stderr
+    assert "No confirmed regression." in done.stdout
 
 
 def test_no_change_is_no_regression_where_it_is_measured_nevertheless(repository: Path) -> None:

@@ -87,7 +87,7 @@ FIGURES = {
     "time": ["numpy_to_numpy, baseline: 315 ms (172 to 576)", "numpy_to_list: 1.26 s (687 ms to 2.31 s)"],
     "memory": ["numpy_to_numpy, baseline: 25.2 MiB (", "numpy_to_list: 1107 MiB ("],
     "trade-off": ["numpy_to_list: 1.26 s (687 ms to 2.31 s), 1107 MiB ("],
-    "steps": ["interleave: plateau at 600 MiB, of it 380 MiB held by the allocator"],
+    "steps": ["interleave: plateau at 600 MiB, 380 MiB of it held by the allocator"],
     "sweep": ["py_function_4: 250 ms (250 to 250), 176 MiB (176 to 176), 2 in flight"],
     "laws": ["load_all, 40 samples: 1.0 MiB (0.0 to 9.0)"],
     "order": ["interleave: displacement 0.30"],
@@ -121,7 +121,7 @@ def test_the_title_is_for_the_page_to_show(kind: str) -> None:
 
 def test_the_picture_that_stands_alone_has_its_title_in_it() -> None:
     picture = charts.memory_picture(_rows({"numpy_to_numpy": (0.3, 24), "numpy_to_list": (1.2, 1054)}))
-    assert ">From 25.2 MiB (numpy_to_numpy) to 1107 MiB (numpy_to_list)</text>" in picture
+    assert ">Peak memory ranges from 25.2 MiB (numpy_to_numpy) to 1107 MiB (numpy_to_list)</text>" in picture
     assert 'fill="white"' in picture
 
 

@@ -26,18 +26,18 @@ def _rows(rounds: int = 2, **seconds: float) -> list[Row]:
 def test_the_fastest_are_those_that_no_other_is_shown_to_beat() -> None:
     clear = _rows(numpy_to_numpy=2.0, mixed_copy=1.0)
     assert findings.of_time(clear) == "mixed_copy is fastest"
-    assert findings.of_time(_rows(numpy_to_numpy=1.0, mixed_copy=2.0)) == "numpy_to_numpy, the baseline, is fastest"
+    assert findings.of_time(_rows(numpy_to_numpy=1.0, mixed_copy=2.0)) == "numpy_to_numpy (the baseline) is fastest"
     alike = _rows(numpy_to_numpy=2.0, mixed_copy=1.0, list_to_list=1.0)
     assert findings.of_time(alike) == (
-        "list_to_list and mixed_copy are fastest: these cannot be told apart, every other loader is slower"
+        "list_to_list and mixed_copy are fastest and cannot be told apart; every other loader is slower"
     )
     single = _rows(rounds=1, numpy_to_numpy=2.0, mixed_copy=1.0)
-    assert findings.of_time(single) == "mixed_copy was fastest, but a single sample shows no difference"
+    assert findings.of_time(single) == "mixed_copy was fastest, but a single sample cannot show a difference"
     times = {"numpy_to_numpy": (1.0, 1.2), "mixed_copy": (1.1, 1.0)}
     noisy = comparison([record(name, index, time=each[index]) for name, each in times.items() for index in range(2)])
     assert findings.of_time(noisy.rows) == (
-        "mixed_copy and numpy_to_numpy, the baseline, are fastest: "
-        "these cannot be told apart, every other loader is slower"
+        "mixed_copy and numpy_to_numpy (the baseline) are fastest and cannot be told apart; "
+        "every other loader is slower"
     )
     assert findings.of_time([]) == "No strategy was timed"
 
@@ -64,7 +64,7 @@ def test_what_the_fastest_was_picked_from_is_said_where_some_failed() -> None:
         for name, time in (("mixed_copy", 1.0), ("list_to_list", 2.0))
     ]
     failed = record("mixed_tolist", 0, status="failed", message="x")
-    assert findings.of_time(comparison([*records, failed]).rows) == "mixed_copy is fastest of 2 of 3"
+    assert findings.of_time(comparison([*records, failed]).rows) == "mixed_copy is fastest of the 2 timed (out of 3)"
     skipped = msgspec.structs.replace(failed, status="skipped")
     assert findings.of_time(comparison([*records, skipped]).rows) == "mixed_copy is fastest"
 
@@ -86,7 +86,7 @@ def test_a_ratio_in_the_opening_falls_with_the_correction() -> None:
 
 def test_memory_goes_from_least_to_most() -> None:
     rows = comparison([record("numpy_to_numpy", 0, 1.0, 24), record("numpy_to_list", 0, 1.0, 1054)]).rows
-    assert findings.of_memory(rows) == "From 24.0 MiB (numpy_to_numpy) to 1054 MiB (numpy_to_list)"
+    assert findings.of_memory(rows) == "Peak memory ranges from 24.0 MiB (numpy_to_numpy) to 1054 MiB (numpy_to_list)"
     assert findings.of_memory([]) == "No strategy's memory was measured"
 
 
@@ -128,7 +128,7 @@ def test_a_multiple_that_depends_on_the_amount_of_data_comes_after_the_slope_and
     slope, size, multiple = said.find("512 KiB"), said.find("340 MiB with 640 samples"), said.find("17.0× fatter")
     assert 0 < slope < size < multiple
     assert findings.of_laws(found.laws[0]).startswith("load_all needs 512 KiB (")
-    assert findings.of_laws(found.laws[0]).endswith("more for each sample; level: path_generator")
+    assert findings.of_laws(found.laws[0]).endswith("more per sample; level: path_generator")
 
 
 def test_pairs_say_what_is_left_of_the_gap() -> None:
@@ -183,9 +183,9 @@ def reads() -> list[Record]:
 def test_memory_beyond_the_floor_is_the_allocators_and_a_cure_has_its_price() -> None:
     found = comparison(reads()).rows
     assert findings.of_growth(found) == (
-        "interleave holds 600 MiB, 3.00× its floor, and 380 MiB of it was freed and is held by the allocator: no leak, "
-        "in use at most 0.5 MiB more per 1000 steps. "
-        "MALLOC_MMAP_THRESHOLD_=131072 brings its peak to 1.05× the floor, 3.00× slower (3.00 to 3.00)"
+        "interleave holds 600 MiB, 3.00× its floor, and 380 MiB of it was freed but is held by the allocator: no leak, "
+        "as memory in use grows by at most 0.5 MiB per 1000 steps. "
+        "MALLOC_MMAP_THRESHOLD_=131072 brings its peak down to 1.05× the floor and makes it 3.00× slower (3.00 to 3.00)"
     )
     ((ill, healed),) = findings.cures_of(found)
     assert ill.strategy == "interleave"
@@ -199,7 +199,7 @@ def test_an_order_that_ends_with_one_file_is_named() -> None:
     records = [_read("parallel_reads", 0, 1.0, 1, 0, tail=1.0), _read("interleave", 0, 1.0, 1, 0, tail=0.0)]
     found = comparison([*records, _read("range_indexed", 0, 2.0, 1, 0)]).rows
     said = findings.of_order(found)
-    assert said.startswith("parallel_reads end with one file, in order")
+    assert said.startswith("Ends with one file, in order: parallel_reads")
     assert "interleave" in said.partition(";")[2]
 
 
@@ -222,8 +222,8 @@ def test_the_ceiling_is_held_against_what_does_the_same_work() -> None:
         ]
     ).rows
     said = findings.of_ceiling(found)
-    assert said == "path_generator_pool keeps 90% (90% to 90%) of what the best bare pool, opencv_pool, reaches"
-    assert findings.of_time(found) == "memory_map, once converted, is fastest", "a ceiling wins nothing"
+    assert said == "path_generator_pool reaches 90% (90% to 90%) of the speed of the best bare pool, opencv_pool"
+    assert findings.of_time(found) == "memory_map (once converted) is fastest", "a ceiling wins nothing"
     assert findings.of_ceiling([row for row in found if not row.ceiling]) == ""
 
 
@@ -251,8 +251,8 @@ def test_what_is_fastest_over_many_epochs_is_said_where_the_first_is_another() -
     names = {"no_cache": (0.6, 0.6), "cache_after_decode": (0.7, 0.05)}
     found = comparison([of(name, index, *each) for index in range(3) for name, each in names.items()]).rows
     said = findings.of_total(found)
-    assert said.startswith("Over 20 epochs cache_after_decode is fastest: 1.65 s (")
-    assert "no_cache 12.0 s (" in said
+    assert said.startswith("Over 20 epochs, cache_after_decode is fastest: 1.65 s (")
+    assert "no_cache takes 12.0 s (" in said
     alike = comparison([of(name, index, 0.6, 0.6) for index in range(3) for name in names]).rows
     assert findings.of_total(alike) == "", "all epochs do the same"
     assert findings.of_total(_rows(numpy_to_numpy=1.0)) == ""

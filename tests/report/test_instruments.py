@@ -93,7 +93,7 @@ def test_two_instruments_that_agree_say_so() -> None:
     assert set(_verdicts(found, "time").values()) == set(_verdicts(found, "memory").values()) == {"agree"}
     assert found.medians == (3, 3)
     assert found.missing == []
-    assert found.finding == "6 of 6 figures agree; 3 of the 3 medians that asv keeps of the trials agree"
+    assert found.finding == "6 of 6 figures agree; 3 of the 3 medians of the trials that asv stores agree"
     (pair,) = [each.memory for each in found.beside if each.strategy == "numpy_to_list"]
     assert pair is not None
     assert (pair.beyond, pair.apart) == (53 * MIB, 0)
@@ -102,10 +102,10 @@ def test_two_instruments_that_agree_say_so() -> None:
 def test_a_time_that_differs_is_flagged_with_the_factor_either_way() -> None:
     found = _held(LOG, _asv(Drain__time_epoch=_times(numpy_to_numpy=3.13, numpy_to_list=0.505)))
     assert _verdicts(found, "time") == {
-        "numpy_to_numpy": "flagged: differs by 3.10×, unexplained",
-        "numpy_to_list": "flagged: differs by 4.00×, unexplained",
+        "numpy_to_numpy": "flagged: differs by a factor of 3.10, unexplained",
+        "numpy_to_list": "flagged: differs by a factor of 4.00, unexplained",
     }
-    assert found.finding == "0 of 2 figures agree, 2 differ unexplained"
+    assert found.finding == "0 of 2 figures agree, 2 unexplained"
 
 
 def test_an_interval_that_includes_the_trials_agrees_and_one_that_hides_a_factor_of_two_decides_nothing() -> None:
@@ -113,7 +113,7 @@ def test_an_interval_that_includes_the_trials_agrees_and_one_that_hides_a_factor
     overlapping = instruments.time_pair(Reading(1.4, 0.9, 1.9, count=3), trial)
     blunt = instruments.time_pair(Reading(1.4, -0.5, 3.3, count=3), trial)
     assert (overlapping.verdict, overlapping.note) == ("agree", "agree: the intervals overlap")
-    assert blunt.note == "undecided: the intervals leave 0.00× to 3.47× open"
+    assert blunt.note == "undecided: the intervals allow ratios from 0.00× to 3.47×"
     assert instruments.time_pair(Reading(1.4, count=3), trial).verdict == "flagged", "without an interval"
 
 
@@ -162,10 +162,10 @@ def test_memory_beyond_the_trials_must_be_alike() -> None:
     assert _notes((_row("a", 100), 150), (_row("b", 50), 100), (_row("c", 10), 75)) == {
         "a": "agree",
         "b": "agree",
-        "c": "flagged: asv has 15.0 MiB more, unexplained",
+        "c": "flagged: asv reads 15.0 MiB more, unexplained",
     }
     assert _notes((_row("a", 100), 150), (_row("b", 50), 100), (_row("c", 40), 60))["c"] == (
-        "flagged: asv has 30.0 MiB less, unexplained"
+        "flagged: asv reads 30.0 MiB less, unexplained"
     )
 
 
@@ -176,7 +176,7 @@ def test_a_peak_that_varies_may_differ_by_as_much() -> None:
 
 def test_the_leanest_show_what_set_up_held() -> None:
     high = [(_row("a", 100), 150.0), (_row("b", 50), 100.0), (_row("e", 60), 110.0)]
-    said = "explained: asv's peak is that of set-up, which held more than this strategy adds"
+    said = "explained: asv's peak is that of set-up, which used more memory than this strategy adds"
     two = _notes(*high, (_row("c", 2), 58), (_row("d", 3), 58.5))
     assert (two["c"], two["d"]) == (said, said)
     assert "unexplained" in _notes(*high, (_row("c", 2), 58))["c"], "one alone shows no floor"
@@ -186,7 +186,10 @@ def test_the_leanest_show_what_set_up_held() -> None:
 
 def test_worker_processes_and_conversions_are_known_causes() -> None:
     group = [(_row("a", 100), 150.0), (_row("b", 90), 140.0)]
-    assert _notes(*group, (_row("w", 500, tree=True), 120))["w"] == "explained: asv's peak leaves out worker processes"
+    assert (
+        _notes(*group, (_row("w", 500, tree=True), 120))["w"]
+        == "explained: asv's peak does not include worker processes"
+    )
     assert "unexplained" in _notes(*group, (_row("w", 500), 120), (_row("x", 400), 450), (_row("y", 300), 350))["w"]
     workers = [(_row(name, 500, tree=True), 120.0) for name in "uvw"]
     assert _notes(*group, *workers)["a"] == "agree", "what asv does not see does not set the measure"
@@ -197,7 +200,7 @@ def test_worker_processes_and_conversions_are_known_causes() -> None:
 def test_strategies_that_import_otherwise_are_not_held_against_each_other() -> None:
     log = _log(numpy_to_numpy=(1.0, 24), list_to_list=(1.0, 99))
     found = _held(log, _asv(Drain__peakmem_epoch=_peaks(numpy_to_numpy=77, list_to_list=500)))
-    assert all(note.startswith("undecided: nothing else imports") for note in _verdicts(found, "memory").values())
+    assert all(note.startswith("undecided: no other strategy imports") for note in _verdicts(found, "memory").values())
 
 
 # What one holds and the other does not.
@@ -208,8 +211,8 @@ def test_what_the_log_lacks_and_what_asv_lacks_is_said() -> None:
     del medians[("mixed_copy", "500")]
     found = _held(LOG, _asv(Comparison__track_epoch_time=medians))
     assert found.missing == [
-        "asv's medians at commit c0ffee00 hold what the trial log does not, 2 strategies: boolean_mask, gone",
-        "The trial log holds what asv's medians at commit c0ffee00 do not, 1 strategy: mixed_copy",
+        "asv's medians at commit c0ffee00, but not the trial log, have 2 strategies: boolean_mask, gone",
+        "The trial log, but not asv's medians at commit c0ffee00, has 1 strategy: mixed_copy",
         "asv's own benchmarks, time_epoch and peakmem_epoch, have no result at commit c0ffee00",
     ]
 
@@ -225,10 +228,10 @@ def test_a_question_without_any_result_of_asv_is_one_sentence() -> None:
     log = [*LOG, *(_record("list_to_list", 0, 1.0, 1.0, commit=OTHER) for _ in range(2))]
     found = _held(log, _asv(commit="0" * 40))
     assert found.missing == [
-        "The trial log holds selection at commits c0ffee00 and deadbeef, asv does not: it was run with "
-        "python -m loaders compare, or asv was ended before it saved"
+        "The trial log has selection at commits c0ffee00 and deadbeef, but asv does not: it was run with "
+        "python -m loaders compare, or asv was stopped before it saved"
     ]
-    assert found.finding == "Nothing that both instruments hold"
+    assert found.finding == "No figure was measured by both"
 
 
 def test_without_results_of_the_machine_there_is_nothing_to_say() -> None:
@@ -244,8 +247,9 @@ def test_failed_in_one_and_measured_in_the_other_is_said_both_ways() -> None:
     times = _times(numpy_to_numpy=None, numpy_to_list=2.0, mixed_copy=1.0, mixed_tolist=1.0)
     found = _held(log, _asv(Drain__time_epoch=times))
     assert found.missing == [
-        "asv says that time_epoch failed at commit c0ffee00, the trial log has samples of 1 strategy: numpy_to_numpy",
-        "asv's own benchmarks at commit c0ffee00 hold figures of which the trial log has no sample: "
+        "asv reports that time_epoch failed at commit c0ffee00, but the trial log has samples of 1 strategy: "
+        "numpy_to_numpy",
+        "asv's own benchmarks at commit c0ffee00 have figures for which the trial log has no sample: "
         "mixed_tolist (failed: ValueError: x)",
     ]
     assert set(_verdicts(found, "time")) == {"numpy_to_list", "mixed_copy"}
@@ -255,7 +259,7 @@ def test_not_applicable_is_neither_a_figure_nor_a_failure() -> None:
     times = {**_times(numpy_to_numpy=1.0, numpy_to_list=2.0), ("mixed_copy",): Reading(math.nan)}
     found = _held(LOG, _asv(Drain__time_epoch=times))
     assert found.missing == [
-        "asv's own benchmarks at commit c0ffee00 do not apply to what the trial log has samples of, "
+        "asv's own benchmarks at commit c0ffee00 are marked as not applicable, but the trial log has samples of "
         "1 strategy: mixed_copy"
     ]
     assert set(_verdicts(found, "time")) == {"numpy_to_numpy", "numpy_to_list"}
@@ -269,8 +273,8 @@ def test_other_parameters_than_todays_are_left_out_in_words() -> None:
     found = _held(LOG, _asv(Comparison__track_epoch_time=medians, Drain__time_epoch=times))
     assert (found.medians, found.beside) == ((0, 0), [])
     assert found.missing == [
-        "asv's medians at commit c0ffee00 have other parameters than they have today, and are left out",
-        "asv's own benchmarks at commit c0ffee00 have other parameters than they have today, and are left out",
+        "asv's medians at commit c0ffee00 have other parameters than today and are left out",
+        "asv's own benchmarks at commit c0ffee00 have other parameters than today and are left out",
     ]
 
 
@@ -278,7 +282,7 @@ def test_only_results_of_the_same_commit_and_python_are_held_against_trials() ->
     wrong = {name: Reading(99.0, 98, 100) for name in _times(numpy_to_numpy=1, numpy_to_list=1)}
     found = _held(LOG, _asv(commit=OTHER, Drain__time_epoch=wrong), _asv(python="3.12", Drain__time_epoch=wrong))
     assert found.beside == []
-    assert found.missing == ["asv's results at commit c0ffee00 are of Python 3.12, the trial log's of 3.11.9"]
+    assert found.missing == ["asv's results at commit c0ffee00 are from Python 3.12, the trial log's from 3.11.9"]
 
 
 def test_a_row_is_held_against_the_commit_of_its_own_trials() -> None:
@@ -286,9 +290,9 @@ def test_a_row_is_held_against_the_commit_of_its_own_trials() -> None:
     old = {**_medians(LOG), ("numpy_to_list", "2000"): Reading(4.0)}
     found = _held([*LOG, *newer], _asv(Comparison__track_epoch_time=old))
     assert found.medians == (3, 3), "the one of the other commit is not counted"
-    assert not [each for each in found.missing if "what the trial log does not" in each]
+    assert not [each for each in found.missing if "but not the trial log" in each]
     assert found.missing[0] == (
-        "asv's medians at commit c0ffee00 are held against nothing where the trial log has a newer run: "
+        "asv's medians at commit c0ffee00 are not compared where the trial log has a newer run: "
         "1 case: numpy_to_list 2000"
     )
 
@@ -302,7 +306,7 @@ def test_a_median_that_contradicts_the_log_is_flagged() -> None:
     assert found.medians == (3, 2)
     assert found.missing[0] == (
         "asv's track_epoch_time cannot be the median of the trial log's samples: "
-        "numpy_to_list 500 (2.50 s of 3, log 2.02 s of 3)"
+        "numpy_to_list 500 (asv 2.50 s, n=3; log 2.02 s, n=3)"
     )
 
 
@@ -311,7 +315,7 @@ def test_results_of_other_data_are_held_against_nothing() -> None:
     found = _held(LOG, _asv(Comparison__track_epoch_time=medians, Drain__time_epoch=_times(numpy_to_numpy=10.0)))
     assert (found.medians, found.beside) == ((3, 0), [])
     (said,) = found.missing
-    assert said.startswith("3 of the 3 medians that asv keeps are not those of the trial log's samples")
+    assert said.startswith("3 of the 3 medians that asv stores are not those of the trial log's samples")
 
 
 def test_the_peak_of_a_process_tree_is_not_the_one_that_asv_tracks() -> None:

@@ -108,5 +108,5 @@ def test_a_folder_of_everything_that_may_lie_in_it(project: Path) -> None:
     text = Parsed((project / ".asv" / "html" / "comparison.html").read_text("utf-8")).text
     assert "failed: planted" in text
     assert "skipped: not installed" in text
-    assert "Not in this run, as a quick one leaves them out: sequential," in text
+    assert "Not in this run, because a quick run leaves them out: sequential," in text
     assert "single samples, no interval" in text

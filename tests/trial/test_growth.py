@@ -241,20 +241,23 @@ def test_growth_that_slows_down_is_undecided() -> None:
     [
         (
             Growth("flat", 0, 0, 0, 0, 12 * MIB, 800, bound=0.75 * MIB, over=400),
-            "flat at 12.0 MiB: at most 0.8 MiB more per 1000 steps, over 400 steps",
+            "flat at 12.0 MiB: grows by at most 0.8 MiB per 1000 steps (measured over 400 steps)",
         ),
         (
             Growth("plateau", 0, 0, 0, 0, 64 * MIB, 800, "", 32 * MIB, bound=0, over=200, in_use_bound=0.01 * MIB),
-            "plateau at 64.0 MiB, of it 32.0 MiB held by the allocator: at most 0.0 MiB more per 1000 steps, "
-            "over 200 steps; no leak: in use at most 0.1 MiB more per 1000 steps",
+            "plateau at 64.0 MiB, 32.0 MiB of it held by the allocator: grows by at most 0.0 MiB per 1000 steps "
+            "(measured over 200 steps); no leak: memory in use grows by at most 0.1 MiB per 1000 steps",
         ),
         (
             Growth("growing, held by the allocator", 2**16, 2**15, 2**17, 0, 0, 800, "gone", in_use_bound=MIB),
             "growing, held by the allocator: 64.0 KiB a step (32.0 to 128.0); "
-            "no leak: in use at most 1.0 MiB more per 1000 steps; gone",
+            "no leak: memory in use grows by at most 1.0 MiB per 1000 steps; gone",
         ),
         (Growth("growing, in use", 2**16, 2**15, 2**17, 0, 0, 800), "growing, in use: 64.0 KiB a step (32.0 to 128.0)"),
-        (Growth("plateau", 0, 0, 0, 0, 64 * MIB, 800), "plateau at 64.0 MiB, over 800 steps, without a bound"),
+        (
+            Growth("plateau", 0, 0, 0, 0, 64 * MIB, 800),
+            "plateau at 64.0 MiB over 800 steps, with no bound on its growth",
+        ),
         (Growth("undecided", 0, 0, 0, 0, 0, 800, "too short", in_use_bound=0), "undecided: too short"),
     ],
     ids=["flat", "plateau", "allocator", "leak", "older record", "undecided"],

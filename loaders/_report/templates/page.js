@@ -252,8 +252,8 @@ const verdictOf = (one, isDecided) =>
     slower: one.isRival ? "undecided: it may be the fastest" : "slower",
     undecided: "undecided: it may be the fastest",
     "memory unknown": `memory unknown: ${one.why}`,
-    historic: "historic: kept because readers have that code",
-    ceiling: "ceiling: shows what the machine can do, no loader to choose",
+    historic: "historic: kept because existing code uses it",
+    ceiling: "ceiling: shows what the machine can do; not a loader to choose",
     "other output": `other output: ${one.tier}`,
     failed: one.problem.startsWith("failed") ? one.problem : `failed: ${one.problem}`,
     "not measured": one.problem || "not measured",
@@ -265,26 +265,30 @@ const reasonsOf = ({ found, recommended, rivals, bottleneck }, { memory, step, b
   const needs = (one) => one.memory[place.batch][place.samples][2];
   if (!recommended) {
     const known = found.filter((each) => each.kind === "does not fit").sort((one, other) => needs(one) - needs(other));
-    const least = known.length ? ` ${amount(needs(known[0]))} would do, for ${known[0].name}.` : "";
+    const least = known.length ? ` ${known[0].name} would fit into ${amount(needs(known[0]))}.` : "";
     const rest = unknown.length ? ` The memory of ${listed(unknown)} is unknown: measure with more samples.` : "";
-    return `Nothing surely fits into ${amount(memory)} with ${samples} samples.${least}${rest}`;
+    return `No strategy is certain to fit into ${amount(memory)} with ${samples} samples.${least}${rest}`;
   }
   const winner = found.find((each) => each.name === recommended);
   const wait = estimated(waitOf(winner, step, batch), duration);
   const first = !step
-    ? `Without a training step all time is loading: a batch of ${batch} takes ${wait}.`
+    ? `Without a training step, all time is loading: a batch of ${batch} takes ${wait}.`
     : bottleneck === false
-      ? `It is not your loader: with ${recommended} a step of ${duration(step)} waits ${wait}, less than 10 % of it.`
+      ? `Loading is not the bottleneck: with ${recommended}, a step of ${duration(step)} waits ${wait}, less than 10 % of it.`
       : bottleneck
-        ? `Loading is the bottleneck: even with ${recommended} a step of ${duration(step)} waits ${wait}.`
-        : `Whether loading is the bottleneck is undecided: with ${recommended} a step of ${duration(step)} waits ${wait}.`;
+        ? `Loading is the bottleneck: even with ${recommended}, a step of ${duration(step)} waits ${wait}.`
+        : `Whether loading is the bottleneck is undecided: with ${recommended}, a step of ${duration(step)} waits ${wait}.`;
   const close = fitting.filter((each) => each.kind === "recommended" || each.kind === "as good").length;
-  const why = close > 1 ? `the simplest of ${close} that are at most 10 % slower than the fastest` : "the fastest";
+  const lead = close > 1 ? `the simplest of ${close} that are at most 10 % slower than the fastest of` : "the fastest of";
+  const why =
+    fitting.length > 1
+      ? `${lead} the ${fitting.length} strategies that are certain to fit`
+      : "the only strategy that is certain to fit";
   const doubt = rivals.length ? ` Undecided: ${listed(rivals)} may be faster.` : "";
-  const rest = lacking.length ? ` This is of ${found.length - lacking.length} of ${found.length} strategies; not measured: ${listed(lacking)}.` : "";
+  const rest = lacking.length ? ` This covers ${found.length - lacking.length} of ${found.length} strategies; not measured: ${listed(lacking)}.` : "";
   return (
-    `${first} Take ${recommended}: ${why} of ${fitting.length} that surely fit, and ` +
-    `${amount(needs(winner))} at most for ${samples} samples.${doubt}${rest}`
+    `${first} Use ${recommended}: ${why}. ` +
+    `It needs at most ${amount(needs(winner))} for ${samples} samples.${doubt}${rest}`
   );
 };
 const advise = (section) => {
@@ -324,7 +328,7 @@ const advise = (section) => {
   const code = comparison?.querySelector(`tr[data-strategy="${decision.recommended}"] details pre code`);
   snippet.hidden = !code;
   if (code) {
-    snippet.querySelector("summary").textContent = `The code of ${decision.recommended}`;
+    snippet.querySelector("summary").textContent = `Code of ${decision.recommended}`;
     snippet.querySelector("pre code").textContent = code.textContent;
   }
 };
@@ -363,8 +367,8 @@ if (pick) {
     for (const each of sets) each.hidden = !fitting.includes(each);
     const titles = sets.map((each) => each.querySelector("h2").textContent);
     document.getElementById("picked").textContent = fitting.length
-      ? `Shown is ${fitting.length} of ${sets.length} results.`
-      : `There is no such result. There are: ${titles.join("; ")}.`;
+      ? `Showing ${fitting.length} of ${sets.length} results.`
+      : `No such result. Available: ${titles.join("; ")}.`;
   };
   const reveal = () => {
     // Following a link into a hidden set shows that set.
