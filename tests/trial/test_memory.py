@@ -135,6 +135,7 @@ def test_a_spike_before_an_import_is_the_whole_peak(
     assert again.seconds < record.seconds
 
 
+@pytest.mark.python
 def test_an_import_that_cannot_come_first_is_no_measurement(strategy: Strategy, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "unforeseen.py").touch()
@@ -143,6 +144,7 @@ def test_an_import_that_cannot_come_first_is_no_measurement(strategy: Strategy, 
     assert record.message.startswith("still imports unforeseen while it is measured")
 
 
+@pytest.mark.python
 @pytest.mark.parametrize(
     "line", ["from email import charset, encoders", "import xml.dom.minidom as m", "import os.path as p"]
 )
