@@ -11,7 +11,7 @@ THEN := caching record_format read_order python_map
 export BASE ?= main
 
 .DEFAULT_GOAL := help
-.PHONY: help setup bench full test lint format check check-perf report pages evidence readme clean
+.PHONY: help setup bench full test test-short lint format check check-perf report pages evidence readme clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{ printf "  make %-13s %s\n", $$1, $$2 }'
@@ -46,7 +46,12 @@ full: setup ## Run the full suite under asv, hours; interrupted, the same comman
 	done
 
 test: setup ## Run the tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(TESTS)
+
+test-short: ## Test what depends on the version of Python: make test-short PYTHON=python3.12
+	@# These tests import a small part of what is installed: compiling all of it would take longer than they do.
+	@version=$$($(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])') && \
+		PIP_COMPILE=0 $(MAKE) --no-print-directory VENV=.venv-$$version TESTS='-m python' test
 
 lint: setup ## Check style and types
 	$(BIN)/ruff check
@@ -80,4 +85,4 @@ readme: setup ## Renew the README's table and picture from the published results
 	$(LOADERS) readme
 
 clean: ## Remove .venv and what asv has built; results stay
-	rm -rf $(VENV) .asv
+	rm -rf $(VENV) .venv-* .asv

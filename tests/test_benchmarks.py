@@ -22,6 +22,7 @@ def discovered() -> dict[str, Any]:
     return {each.name: each for each in disc_benchmarks(str(ROOT / "benchmarks"))}
 
 
+@pytest.mark.python
 def test_each_question_has_both_instruments_and_no_base_class_is_discovered(discovered: dict[str, Any]) -> None:
     for question in _registry.questions():
         expected = {f"{question}.Comparison.track_{metric}" for metric in ("epoch_time", "peak_memory")}
@@ -89,6 +90,7 @@ def test_what_was_not_compared_is_skipped(strategy: str, images: str) -> None:
         _hand_out(RECORDS, strategy, images)
 
 
+@pytest.mark.python
 @pytest.mark.usefixtures("corpus")
 def test_the_second_instrument_drains_each_strategy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOADERS_SIZE", "tiny")

@@ -34,6 +34,7 @@ def first_come(job):
 
 @pytest.mark.usefixtures("corpus")
 class TestTrial:
+    @pytest.mark.python
     def test_json_is_one_document_with_what_it_promises(self, command: Command, results: Path) -> None:
         done = command("trial", "selection", "numpy_to_list", "--size", "tiny", "--json")
         assert done.returncode == 0, done.stderr
@@ -159,6 +160,7 @@ def test_amounts_of_memory(text: str, count: int) -> None:
     assert amount_of_memory(text) == count
 
 
+@pytest.mark.python
 def test_list_names_everything(command: Command, tmp_path: Path) -> None:
     document = one_document(command("list", "--json").stdout)
     assert document.keys() == _registry.questions().keys()

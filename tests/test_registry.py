@@ -12,6 +12,8 @@ from loaders._errors import InputError
 from loaders._registry import imports_of
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.python
+
 REQUIRED = {
     "calibration": {
         *("nothing", "wait_100ms", "wait_500ms", "wait_first", "work_200ms"),

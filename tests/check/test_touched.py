@@ -7,6 +7,8 @@ import pytest
 
 from loaders._check.touched import DEPENDENCIES, touched
 
+pytestmark = pytest.mark.python
+
 QUESTION = '''"""A question."""
 from loaders import Job, Question, variant
 

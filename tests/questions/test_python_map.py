@@ -47,6 +47,7 @@ def _planted(corpus: Corpus, tmp_path: Path, body: str, calls: int = 1, deadline
     return _trial(corpus, "planted", {"work": "gil"}, (str(file),), deadline=deadline)
 
 
+@pytest.mark.python
 def test_a_body_that_raises_is_named_with_its_own_line(corpus: Corpus, tmp_path: Path, forget: None) -> None:
     record = _planted(corpus, tmp_path, "return np.full(1, 1 / (int(place) - 5), np.float32)")
     assert record.status == "failed"

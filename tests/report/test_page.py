@@ -44,6 +44,7 @@ class Parsed(HTMLParser):
         self.text += data
 
 
+@pytest.mark.python
 def test_the_page_says_what_was_measured(tmp_path: Path) -> None:
     failed = record("mixed_copy", 0, status="over_budget", message="held 900 MiB", peak=850, run="a")
     write_log(tmp_path, [*run_of("a"), failed])
@@ -74,6 +75,7 @@ def test_the_page_says_what_was_measured(tmp_path: Path) -> None:
         assert "numpy_to_list: 1" in (chart["aria-label"] or ""), "a chart has a text alternative"
 
 
+@pytest.mark.python
 def test_the_page_is_self_contained_and_runs_its_own_script_only(tmp_path: Path) -> None:
     write_log(tmp_path, run_of("a"))
     html = page.render(sets.collect(tmp_path), home="index.html")

@@ -286,6 +286,7 @@ def decided(trial: Callable[[], Record]) -> Growth:
     raise AssertionError(undecided)
 
 
+@pytest.mark.python
 @pytest.mark.parametrize(
     ("setup", "body", "verdict"),
     [

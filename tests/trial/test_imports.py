@@ -28,6 +28,7 @@ def test_a_spike_before_an_import_is_the_whole_peak(
     assert again.seconds < record.seconds
 
 
+@pytest.mark.python
 def test_an_import_that_cannot_come_first_is_no_measurement(strategy: Strategy, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "unforeseen.py").touch()

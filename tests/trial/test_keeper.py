@@ -114,6 +114,7 @@ def test_the_system_would_rather_end_a_trial_than_anything_else(strategy: Strate
     assert said.read_text().strip() == "1000"
 
 
+@pytest.mark.python
 def test_the_process_is_what_python_m_would_have_made(strategy: Strategy, tmp_path: Path) -> None:
     """Workers that are spawned import ``__main__`` anew by its name."""
     said = tmp_path / "said"

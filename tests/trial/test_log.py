@@ -216,6 +216,7 @@ def test_whatever_a_line_holds_costs_itself_only(tmp_path_factory: pytest.TempPa
     assert all(each.isprintable() for each in said)
 
 
+@pytest.mark.python
 @pytest.mark.parametrize("line", [b'{"x":' + b"[" * 100_000, b"[" * 100_000, b'{"a":' * 100_000])
 def test_a_line_nested_without_end_is_left_out(tmp_path: Path, line: bytes) -> None:
     path = tmp_path / "trials.jsonl"

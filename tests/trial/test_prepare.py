@@ -9,6 +9,7 @@ from loaders._trial import Trial, run_trial
 from tests.conftest import Strategy
 
 
+@pytest.mark.python
 @pytest.mark.parametrize(
     "line", ["from email import charset, encoders", "import xml.dom.minidom as m", "import os.path as p"]
 )
