@@ -159,7 +159,7 @@ def simulation(noise: Noise, repetitions: int, seed: int = 1) -> list[Count]:
     counts = []
     for rounds in ROUNDS:
         made = _Simulated(noise, seed + rounds)
-        said = f"{rounds} rounds"
+        said = f"at {rounds} rounds"
         for what, wanted, target, once in (
             ("95 % intervals cover the truth", "at least", 0.93, _covers),
             ("the best set contains the true best", "at least", 0.95, _holds_best),

@@ -64,7 +64,7 @@ def test_a_judge_that_is_too_sure_is_found_out(published: Noise, monkeypatch: py
     monkeypatch.setattr(_judge, "_moderated", certain)
     missed = {count.what for count in _evidence.simulation(published, 60) if not count.is_reached}
     assert {f"95 % intervals cover the truth, at {rounds} rounds" for rounds in (3, 6, 8)} <= missed
-    assert "the best set contains the true best, 3 rounds" in missed
+    assert "the best set contains the true best, at 3 rounds" in missed
 
 
 def test_checks_seldom_cry_wolf_and_find_what_fails_only_now(published: Noise) -> None:

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from loaders._contract import OrderQuality
+from loaders._judge import Judged
 from loaders._report import findings
 from loaders._rows import Row, comparison
+from loaders._stats import Estimate
 from loaders._trial.growth import Growth
 from loaders._trial.metrics import MemoryTrace, Metrics
 from loaders._trial.record import Record
@@ -21,6 +24,24 @@ def _rows(rounds: int = 2, **seconds: float) -> list[Row]:
             for name, time in seconds.items()
         ]
     ).rows
+
+
+@pytest.mark.parametrize(
+    ("judged", "words"),
+    [
+        (
+            Judged("more", Estimate(1.04, 1.02, 1.06, 5), small=True),
+            "1.04× slower (1.02 to 1.06) than other, by less than 10 %",
+        ),
+        (Judged("no difference", Estimate(1.0, 0.97, 1.04, 5)), "no difference (0.97 to 1.04) from other"),
+        (
+            Judged("undecided", Estimate(1.5, 0.87, 2.61, 5), rounds=14),
+            "undecided (0.87 to 2.61) compared with other: 14 rounds would decide",
+        ),
+    ],
+)
+def test_what_qualifies_a_ratio_follows_the_name_it_is_compared_with(judged: Judged, words: str) -> None:
+    assert findings._compared(judged, "other") == words
 
 
 def test_the_fastest_are_those_that_no_other_is_shown_to_beat() -> None:
