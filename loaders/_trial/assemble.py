@@ -1,6 +1,6 @@
 """From readings to a trial's metrics: in its process from the instruments, in the parent with what only that could see.
 
-Pure, but for what it is handed.
+Pure arithmetic: whatever it needs has been read before.
 """
 
 from __future__ import annotations
