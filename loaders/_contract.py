@@ -48,6 +48,17 @@ class Quality(msgspec.Struct, frozen=True):
     lost: int = 0
 
 
+class Cause(msgspec.Struct, frozen=True):
+    """Why asv's own benchmark reads another time than a trial, as an experiment showed, and the ratio it can explain.
+
+    ``low`` and ``high`` bound asv's figure over the trial's; outside them the cause is not a sufficient explanation.
+    """
+
+    low: float
+    high: float
+    words: str
+
+
 def samples(batch: Any) -> Iterator[tuple[Any, ...]]:
     """Split a batch into samples: tuples with one value for each feature, as NumPy arrays or bytes."""
     features = batch if isinstance(batch, tuple) else (batch,)

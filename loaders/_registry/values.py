@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypedDict, TypeVar
 
-from loaders._contract import TIERS
+from loaders._contract import TIERS, Cause
 from loaders._registry import code
 
 if TYPE_CHECKING:
@@ -263,6 +263,8 @@ class Variant:
         A quick comparison of its question runs it; if no strategy is quick, all run.
     may_lose
         It may leave samples out; the record says how many.
+    asv_differs
+        Why asv's own benchmark reads another time of it, if that is known.
     """
 
     question: str
@@ -285,6 +287,7 @@ class Variant:
     optional: Sequence[str] = ()
     quick: bool = False
     may_lose: bool = False
+    asv_differs: Cause | None = None
 
     @property
     def is_outside(self) -> bool:
@@ -342,3 +345,4 @@ class Facts(TypedDict, total=False):
     optional: Sequence[str]
     quick: bool
     may_lose: bool
+    asv_differs: Cause

@@ -26,6 +26,7 @@ from typing import Literal
 
 import msgspec
 
+from loaders._contract import Cause
 from loaders._figures import ASV_UNITS
 from loaders._judge import RESOLUTION
 from loaders._report.asv_files import AsvResult, Reading
@@ -50,27 +51,6 @@ SAME = 1e-6
 
 NAMED = 6
 """Names listed in a sentence; the rest are counted."""
-
-
-class Cause(msgspec.Struct, frozen=True):
-    """Why the two instruments differ over one strategy, as an experiment showed, and the ratio it can explain.
-
-    ``low`` and ``high`` bound asv's figure over the trial's; outside them the cause is not a sufficient explanation.
-    """
-
-    low: float
-    high: float
-    words: str
-
-
-NESTED = Cause(
-    0.25,
-    1.0,
-    "asv times with Python's garbage collector off; on, it traverses this strategy's half a million lists",
-)
-CHECKED = {("selection", "list_to_list"): NESTED, ("selection", "list_skipping"): NESTED}
-"""Known causes of differing times. Both strategies take 0.30 to 0.43 s as they are and 0.09 to 0.13 s after
-``gc.disable()``; the other strategies of the question did not change."""
 
 
 class Pair(msgspec.Struct, frozen=True):
@@ -234,7 +214,7 @@ def _beside(held: _Held, comparison: Comparison, rows: Sequence[Row]) -> list[Be
         commits = _commits(row, comparison)
         time, epoch = held.reading(row, commits, "Drain", "time_epoch"), row["epoch"]
         if time and time.measured and time.measured > 0 and epoch:
-            times[row.strategy] = time_pair(time, epoch, CHECKED.get((row.question, row.strategy)))
+            times[row.strategy] = time_pair(time, epoch, row.asv_differs)
         peak = held.reading(row, commits, "Drain", "peakmem_epoch")
         if peak and peak.measured and row["peak"]:
             peaks[row.strategy] = row, peak

@@ -89,6 +89,7 @@ def row_of(records: Sequence[Record], variant: _registry.Variant | None, ranked_
         imports=variant.imports if variant else [],
         is_outside=variant is None or variant.is_outside,
         capacity=variant.capacity if variant else 0,
+        asv_differs=variant.asv_differs if variant else None,
         engine=variant.engine if variant else "",
     )
 

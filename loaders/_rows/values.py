@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from loaders._contract import OrderQuality
+from loaders._contract import Cause, OrderQuality
 from loaders._judge import Judged
 from loaders._law import Law
 from loaders._rows.declared import FIGURES
@@ -126,7 +126,7 @@ class Row(msgspec.Struct, frozen=True):
         The strategy's code and the modules that it imports by name; empty if this checkout lacks it.
     is_outside
         Whether a ``--with`` file declares it.
-    capacity, engine
+    capacity, engine, asv_differs
         See ``loaders._registry.Variant``.
     """
 
@@ -178,6 +178,7 @@ class Row(msgspec.Struct, frozen=True):
     imports: list[str] = []
     is_outside: bool = False
     capacity: int = 0
+    asv_differs: Cause | None = None
     engine: str = ""
 
     def __getitem__(self, figure: str) -> Estimate | None:

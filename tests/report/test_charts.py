@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from loaders._law import Law
-from loaders._report import charts, svg
+from loaders._report import charts, svg, vega
 from loaders._rows import CaseLaws, Comparison, Row, comparison
 from loaders._stats import Estimate
 from loaders._trial.metrics import Metrics
@@ -171,10 +171,10 @@ def test_a_strategy_that_ended_early_is_named_as_such() -> None:
 
 
 def test_more_lines_than_colours_differ_in_their_marks() -> None:
-    many = [f"s{number}" for number in range(len(charts.SHAPES))]
+    many = [f"s{number}" for number in range(len(vega.SHAPES))]
     picture = charts.laws_chart(_comparison(), _laws(*many)).picture
     marks = re.findall(r'<path[^>]* d="([^"]+)"[^>]*><title>', picture)
-    assert len(set(marks)) == len(many) > len(charts.COLOURS)
+    assert len(set(marks)) == len(many) > len(vega.COLOURS)
 
 
 def test_a_trace_is_thinned_and_may_be_empty() -> None:
@@ -195,14 +195,14 @@ def test_lines_have_a_legend(kind: str, series: str) -> None:
 
 
 def test_dots_stand_where_they_belong_and_take_little_room() -> None:
-    address = charts._dots([(0.0, 0.0), (0.5, 1.0)])
+    address = vega.dots([(0.0, 0.0), (0.5, 1.0)])
     picture = Image.open(io.BytesIO(base64.b64decode(address.partition(",")[2]))).convert("RGBA")
     opaque = [divmod(at, picture.width)[::-1] for at, alpha in enumerate(picture.getchannel("A").tobytes()) if alpha]
     middle = picture.width // 2
     assert {y for x, y in opaque if x < 10} == set(range(picture.height - 3, picture.height))
     assert {y for x, y in opaque if x >= 10} == {0, 1, 2}
     assert all(x < 10 or abs(x - middle) < 4 for x, _ in opaque)
-    assert len(charts._dots([(each / 1000, each * 7 % 1000 / 1000) for each in range(1000)])) < 6000
+    assert len(vega.dots([(each / 1000, each * 7 % 1000 / 1000) for each in range(1000)], 230, 120)) < 6000
 
 
 @given(st.floats(1e-6, 1e9), st.floats(1, 1e9))
@@ -210,11 +210,11 @@ def test_dots_stand_where_they_belong_and_take_little_room() -> None:
 @example(1.0, 1000.0)
 def test_ticks_are_few_round_numbers_around_all_values(low: float, ratio: float) -> None:
     high = low * ratio
-    found = charts.ticks(low, high)
+    found = vega.ticks(low, high)
     assert found[0] <= low <= high <= found[-1]
     assert found == sorted(set(found))
     assert found[0] > 0
-    assert 2 <= len(found) <= max(charts.MOST_TICKS, 2 + len(f"{int(ratio)}"))
+    assert 2 <= len(found) <= max(vega.MOST_TICKS, 2 + len(f"{int(ratio)}"))
     assert all(len(f"{tick:.6e}".partition("e")[0].replace(".", "").rstrip("0")) <= 3 for tick in found)
     if ratio < 1e6:
         assert found[-1] / found[0] < max(1.5, ratio * 12)
@@ -230,10 +230,10 @@ def test_ticks_are_few_round_numbers_around_all_values(low: float, ratio: float)
     ],
 )
 def test_ticks_are_finer_where_the_span_is_short(low: float, high: float, expected: list[float]) -> None:
-    assert charts.ticks(low, high) == expected
+    assert vega.ticks(low, high) == expected
 
 
-@pytest.mark.parametrize("colour", [*charts.COLOURS, charts.GREY, charts.INK])
+@pytest.mark.parametrize("colour", [*vega.COLOURS, vega.GREY, vega.INK])
 def test_marks_stand_out_from_white(colour: str) -> None:
     digits = colour[1:] if len(colour) == 7 else "".join(digit * 2 for digit in colour[1:])
     parts = [part / 255 for part in bytes.fromhex(digits)]

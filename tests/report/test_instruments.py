@@ -10,9 +10,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from loaders._contract import Cause
 from loaders._report import asv_files, instruments, readme, sets
 from loaders._report.asv_files import AsvResult, Reading
-from loaders._report.instruments import Cause, Instruments, held_against, may_be_median
+from loaders._report.instruments import Instruments, held_against, may_be_median
 from loaders._rows import Comparison, Row, comparison
 from loaders._stats import Estimate, estimate
 from loaders._trial import log as trial_log
