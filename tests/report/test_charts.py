@@ -195,7 +195,7 @@ def test_lines_have_a_legend(kind: str, series: str) -> None:
 
 
 def test_dots_stand_where_they_belong_and_take_little_room() -> None:
-    address = vega.dots([(0.0, 0.0), (0.5, 1.0)])
+    address = vega.dots([(0.0, 0.0), (0.5, 1.0)], 230, 120)
     picture = Image.open(io.BytesIO(base64.b64decode(address.partition(",")[2]))).convert("RGBA")
     opaque = [divmod(at, picture.width)[::-1] for at, alpha in enumerate(picture.getchannel("A").tobytes()) if alpha]
     middle = picture.width // 2
