@@ -37,6 +37,7 @@ A room with an underscore is machinery:
 ``_cli``          the command line, one module for each command
 ``_terminal``     progress bars and tables in a terminal
 ``_words``        figures in words, with units and uncertainty
+``_figures``      the declaration of a figure: unit, heading, scale, meaning
 ``_units``        the range of valid values for figures and names
 ``_errors``       the exceptions that end a run with a message
 ``_durable``      files that are written completely or not at all
