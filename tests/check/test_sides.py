@@ -31,7 +31,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / ".gitignore").write_text("__pycache__\n.asv\n")
     _git(root, "add", ".")
     _git(root, "commit", "-q", "-m", "base")
-    path = root / "loaders" / "selection.py"
+    path = root / "loaders" / "questions" / "selection.py"
     text = path.read_text("utf-8")
     path.write_text(text + "\n# A comment.\n")
     _git(root, "commit", "-qam", "comment")
