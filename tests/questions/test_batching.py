@@ -73,7 +73,6 @@ def _orphans() -> set[int]:
     return {child.pid for child in psutil.Process(os.getpid()).children(recursive=True)}
 
 
-@pytest.mark.python
 def test_worker_processes_are_counted_and_none_stays(corpus: Corpus) -> None:
     before = _orphans()
     record = _trial(corpus, "keras_pydataset_processes", epochs=2)  # long enough for several looks at its processes
