@@ -62,12 +62,12 @@ def command(
             corpus,
             rounds=rounds,
             all_cases=all_cases,
+            only=options.values(each, given),
+            quick=quick,
             memory_limit=how.memory_limit,
             deadline=how.deadline,
             outside=how.outside,
             epochs=how.epochs,
-            quick=quick,
-            only=options.values(each, given),
         )
         for each in asked
     ]
