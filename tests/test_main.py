@@ -56,7 +56,7 @@ class TestTrial:
     def test_words_for_people(self, command: Command) -> None:
         done = command("trial", "selection", "permutation_index", "--size", "tiny")
         assert done.returncode == 0, done.stderr
-        for words in ("selection permutation_index images 500: ok", "peak_memory", "MiB", "tensorflow", "one sample"):
+        for words in ("selection permutation_index images 500: ok", "peak_memory", "MiB", "tensorflow", "single sample"):
             assert words in done.stdout, words
 
     def test_a_case_can_be_chosen(self, command: Command) -> None:
@@ -207,7 +207,7 @@ def test_an_interrupted_comparison_keeps_its_trials_and_is_continued(results: Pa
     first.send_signal(signal.SIGINT)
     _, errors = first.communicate(timeout=30)
     assert first.returncode == 130
-    assert "the same command continues" in errors
+    assert "the same command resumes" in errors
     assert "Traceback" not in errors
     before = log.read(path)
     again = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
