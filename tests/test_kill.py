@@ -77,7 +77,7 @@ class Run:
         """Return which of its processes are left once it has ended."""
         end = time.monotonic() + 10
         while time.monotonic() < end:
-            found = [f"{each.pid} {' '.join(each.cmdline())}" for each in _alive(marked(str(self.directory)))]
+            found = list(_alive(marked(str(self.directory))))
             if not found:
                 return []
             time.sleep(0.02)
@@ -88,11 +88,12 @@ class Run:
         return self.log.read_bytes() if self.log.exists() else b""
 
 
-def _alive(processes: list[psutil.Process]) -> Iterator[psutil.Process]:
+def _alive(processes: list[psutil.Process]) -> Iterator[str]:
+    """Yield what runs, as its number and command; it may end at any moment."""
     for process in processes:
         with contextlib.suppress(psutil.Error):
             if process.status() != psutil.STATUS_ZOMBIE:
-                yield process
+                yield f"{process.pid} {' '.join(process.cmdline())}"
 
 
 def _wait_until(holds: Callable[[], object], seconds: float = 60) -> None:

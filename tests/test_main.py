@@ -56,7 +56,13 @@ class TestTrial:
     def test_words_for_people(self, command: Command) -> None:
         done = command("trial", "selection", "permutation_index", "--size", "tiny")
         assert done.returncode == 0, done.stderr
-        for words in ("selection permutation_index images 500: ok", "peak_memory", "MiB", "tensorflow", "single sample"):
+        for words in (
+            "selection permutation_index images 500: ok",
+            "peak_memory",
+            "MiB",
+            "tensorflow",
+            "single sample",
+        ):
             assert words in done.stdout, words
 
     def test_a_case_can_be_chosen(self, command: Command) -> None:

@@ -59,7 +59,7 @@ def test_a_planted_slow_down_is_confirmed_and_nothing_else_is_measured(repositor
     summary = tmp_path / "summary.md"
     done = _check(repository, "HEAD~1", "--size", "tiny", "--minutes", "2", "--markdown", str(summary))
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "1 confirmed: selection.permutation_index." in done.stdout
+    assert "1 confirmed regression: selection.permutation_index." in done.stdout
     assert "slower: +" in done.stdout
     assert f"{WORKING_TREE} against HEAD~1" in done.stderr
     text = summary.read_text("utf-8")

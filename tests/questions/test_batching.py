@@ -74,8 +74,14 @@ def _orphans() -> set[int]:
 
 
 def test_worker_processes_are_counted_and_none_stays(corpus: Corpus) -> None:
+    """Keras forks its workers from a process that has TensorFlow's threads, so now and then one of them hangs."""
     before = _orphans()
-    record = _trial(corpus, "keras_pydataset_processes", epochs=2)  # long enough for several looks at its processes
+    for _ in range(4):
+        # Two epochs are long enough for several looks at its processes.
+        record = _trial(corpus, "keras_pydataset_processes", epochs=2, deadline=60.0)
+        assert _orphans() <= before
+        if record.status != "timed_out":
+            break
     assert record.status == "ok", record.message
     assert record.metrics.peak_memory_tree
     assert _orphans() <= before

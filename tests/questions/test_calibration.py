@@ -109,7 +109,7 @@ def test_exact_instruments_are_good_and_resolve_everything() -> None:
         resolution = each.resolution()
         assert resolution is not None
         assert {limit for _, limit in resolution.points} == {0.0}
-    assert "Not to be trusted" not in findings.of_calibration(found)
+    assert "Unreliable" not in findings.of_calibration(found)
 
 
 def test_a_clock_that_is_two_percent_fast_is_reported() -> None:
@@ -119,7 +119,7 @@ def test_a_clock_that_is_two_percent_fast_is_reported() -> None:
         assert {name for name, verdict in verdicts.items() if verdict == "off"} == verdicts.keys() - {"nothing"}
     assert set(_verdicts(found, "peak_memory").values()) == {"good"}
     said = findings.of_calibration(found)
-    assert "Not to be trusted: time of an epoch of wait_100ms, off by 2.00 ms (2.0 %)" in said
+    assert "Unreliable: time of an epoch of wait_100ms, off by 2.00 ms (2.0 %)" in said
     assert "time of an epoch (100 ms to 500 ms) within 2.0 %" in said
 
 
@@ -304,7 +304,7 @@ def test_a_set_is_judged_by_the_calibration_of_its_machine_and_no_other(tmp_path
     ratios = [rows(each.comparisons[0])["numpy_to_list"].ratio for each in (judged, unknown)]
     assert [ratio and ratio.ratio.resolved for ratio in ratios] == [False, True]
     assert unknown.calibration is None
-    assert "They were not calibrated on other" in page.render([unknown])
+    assert "They have not been calibrated on other" in page.render([unknown])
     assert "python -m loaders compare calibration" in page.render([unknown])
 
 
