@@ -49,9 +49,9 @@ def _add(path: Path, text: str) -> None:
 
 
 def _run(copy: Path, *arguments: str) -> str:
-    variables = {**os.environ, "PYTHONPATH": str(copy)}
+    own = {"PYTHONPATH": str(copy), "LOADERS_RESULTS": str(copy / "results"), "LOADERS_MACHINE": "copy"}
     done = subprocess.run(
-        [sys.executable, *arguments], cwd=copy, env=variables, capture_output=True, text=True, check=False
+        [sys.executable, *arguments], cwd=copy, env={**os.environ, **own}, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -122,16 +122,10 @@ def test_a_chart_is_added_in_one_place(copy: Path) -> None:
 
 def _measured(copy: Path, question: str) -> dict[str, str]:
     """Compare a question for real, once, and return what is shown of it."""
-    variables = {"LOADERS_RESULTS": str(copy / "results"), "LOADERS_MACHINE": "copy"}
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in variables.items():
-            patch.setenv(name, value)
-        terminal = _run(copy, "-m", "loaders", "compare", question, "--size", "tiny", "--rounds", "1", "--quick")
-        _run(copy, "-m", "loaders", "report", "--out", "shown.html")
-        asv = _run(
-            copy, "-c", f"from benchmarks.{question} import Comparison as it; print(it.params, sorted(vars(it)))"
-        )
-        listed = _run(copy, "-m", "loaders", "list", "--json")
+    terminal = _run(copy, "-m", "loaders", "compare", question, "--size", "tiny", "--rounds", "1", "--quick")
+    _run(copy, "-m", "loaders", "report", "--out", "shown.html")
+    asv = _run(copy, "-c", f"from benchmarks.{question} import Comparison as it; print(it.params, sorted(vars(it)))")
+    listed = _run(copy, "-m", "loaders", "list", "--json")
     page, figures = (copy / f"shown.{kind}" for kind in ("html", "csv"))
     return {
         "terminal": terminal,

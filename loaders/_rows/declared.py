@@ -32,7 +32,9 @@ _ORDER: tuple[Figure | str, ...] = (
     _ratio("total_best", "times the fastest in total", "The same for ``total``."),
     _ratio("pair", "times the strategy it matches", "``time`` over that of the strategy that it ``matches``."),
     *("throughput", "first_batch", "wait", "cpu", "peak", "peak_slow", "needed", "anonymous", "file"),
-    _ratio("peak_ratio", "times the baseline", "``peak`` over the baseline's; none if both are below the resolution."),
+    _ratio(
+        "peak_ratio", "times the baseline", "``peak`` over the baseline's; none if only one is below the resolution."
+    ),
     Figure("over_floor", "times the floor", "``peak`` over the row's ``floor``.", "peak ÷ floor"),
     *("retained", "peak_tree", "held"),
     Figure("level", "bytes", "The memory held in the tail of the trace."),
