@@ -39,12 +39,17 @@ def test_only_the_mixed_form_keeps_old_arrays_alive(corpus: Corpus) -> None:
 
 
 def test_memory_tells_the_mixed_form_from_its_cures(corpus: Corpus) -> None:
+    """The mixed form keeps every array that it chose from; its cures two at a time, or three if malloc reuses no hole.
+
+    Python 3.12 starts with another layout of the heap than 3.11 and 3.13, and there ``numpy_to_numpy`` takes a third.
+    """
+    source = 500 * 32 * 32 * 3 * 8 / 2**20
     peaks = {}
     for strategy in ("numpy_to_numpy", "numpy_to_list", "mixed_copy", "permutation_index"):
         record = run_trial(Trial("selection", strategy, {"images": "500"}, str(corpus.root), 1), corpus)
         assert record.metrics.peak_memory is not None
         peaks[strategy] = record.metrics.peak_memory / 2**20
     assert peaks["numpy_to_list"] == pytest.approx(1054, rel=0.02)
-    assert 35 < peaks["numpy_to_list"] / peaks["numpy_to_numpy"] < 55
-    assert 35 < peaks["numpy_to_list"] / peaks["mixed_copy"] < 55
+    for cure in ("numpy_to_numpy", "mixed_copy"):
+        assert 1.9 * source < peaks[cure] < 3.3 * source
     assert peaks["permutation_index"] < 5
