@@ -8,7 +8,7 @@ import importlib
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -129,14 +129,7 @@ def import_ahead(function: Callable[..., Any], more: Iterable[str] = ()) -> dict
     """
     import numpy as np  # noqa: F401 - every strategy meets it
 
-    named = {**_registry.imports_of(function), **{name: set[str]() for name in more}}
-    for module_name, attributes in named.items():
-        with contextlib.suppress(ImportError):
-            module = importlib.import_module(module_name)
-            for attribute in sorted(attributes):
-                if not hasattr(module, attribute):
-                    with contextlib.suppress(ImportError):  # it is not a module
-                        importlib.import_module(f"{module_name}.{attribute}")
+    import_modules({**_registry.imports_of(function), **{name: set[str]() for name in more}})
     threads = {"BLAS": 1}
     if "cv2" in sys.modules:
         import cv2
@@ -150,6 +143,17 @@ def import_ahead(function: Callable[..., Any], more: Iterable[str] = ()) -> dict
             pass
         threads["TensorFlow"] = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
     return threads
+
+
+def import_modules(named: Mapping[str, Iterable[str]]) -> None:
+    """Import modules and the attributes that are used of them, as far as they can be imported."""
+    for module_name, attributes in named.items():
+        with contextlib.suppress(ImportError):
+            module = importlib.import_module(module_name)
+            for attribute in sorted(attributes):
+                if not hasattr(module, attribute):
+                    with contextlib.suppress(ImportError):  # it is not a module
+                        importlib.import_module(f"{module_name}.{attribute}")
 
 
 def warm_instruments() -> tuple[memory.Malloc, memory.Peak]:

@@ -94,6 +94,7 @@ class Record(msgspec.Struct, frozen=True):
 
     ``run`` names the comparison that it belongs to, ``round`` the round in it, and ``planned`` the number of trials per
     round; ``data`` identifies the bytes read, by origin and digest; ``message`` says in words what went wrong;
+    ``process`` says whether it ran in a new interpreter or in a fork of a server that had done the imports;
     ``limited_by`` says what enforced its limits: the kernel's ``cgroup``, else the watched ``process tree``.
     """
 
@@ -114,6 +115,7 @@ class Record(msgspec.Struct, frozen=True):
     round: Count = 0
     planned: Count = 0
     limited_by: Name = ""
+    process: Literal["fresh", "forked"] = "fresh"
     schema: int = SCHEMA
 
 

@@ -17,7 +17,7 @@ import psutil
 from loaders._corpus import Corpus
 from loaders._trial import assemble, imports, launch, machine, memory
 from loaders._trial import group as groups
-from loaders._trial.launch import Place, Running
+from loaders._trial.launch import Place, Running, Server
 from loaders._trial.memory import Held
 from loaders._trial.record import Environment, Imported, Measured, Outcome, Progress, Record, Trial, shortened
 
@@ -63,8 +63,18 @@ class _Seen:
     limited_by: str = ""
 
 
-def run_trial(trial: Trial, corpus: Corpus, *, run: str = "", round: int = 0, planned: int = 0) -> Record:  # noqa: A002
-    """Run one strategy once in a fresh process and return its record, whatever happens to it.
+def run_trial(
+    trial: Trial,
+    corpus: Corpus,
+    *,
+    run: str = "",
+    round: int = 0,  # noqa: A002
+    planned: int = 0,
+    server: Server | None = None,
+) -> Record:
+    """Run one strategy once and return its record, whatever happens to it.
+
+    It runs in a fork of the server where there is one that takes it, else in a fresh process.
 
     The process works in its own directory. It is ended, with every process that it started, at the deadline, above the
     memory limit, and when this function is interrupted.
@@ -72,7 +82,7 @@ def run_trial(trial: Trial, corpus: Corpus, *, run: str = "", round: int = 0, pl
     started, clock = datetime.now(UTC), time.monotonic()
     trial = msgspec.structs.replace(trial, imports=imports.known(trial))
     for _ in range(ATTEMPTS):
-        tried = _attempt(trial)
+        tried = _attempt(trial, server)
         if tried.modules:
             trial = msgspec.structs.replace(trial, imports=imports.remember(trial, tried.modules))
         else:
@@ -101,6 +111,7 @@ def run_trial(trial: Trial, corpus: Corpus, *, run: str = "", round: int = 0, pl
         run=run,
         round=round,
         planned=planned,
+        process="forked" if server is not None and server.takes(trial) else "fresh",
         limited_by=seen.limited_by,
     )
 
@@ -115,13 +126,15 @@ class _Tried:
     modules: list[str] = field(default_factory=list)
 
 
-def _attempt(trial: Trial) -> _Tried:
+def _attempt(trial: Trial, server: Server | None) -> _Tried:
     """Run a trial's process once."""
     if trial.skip:
         return _Tried(Outcome("skipped", trial.skip), _Seen())
     seen = _Seen()
     with launch.place(trial.memory_limit, TASKS) as place:
-        with launch.fresh(trial, place) as running:
+        is_forked = server is not None and server.takes(trial)
+        way = launch.forked(trial, place, server) if server and is_forked else launch.fresh(trial, place)
+        with way as running:
             ended = _look_after(running, place, trial, seen)
         group = place.group
         seen.limited_by = "cgroup" if group and groups.held(group) else "process tree"
