@@ -19,10 +19,10 @@ import msgspec
 from loaders import _registry
 from loaders._contract import Quality, samples
 from loaders._errors import WrongOutputError
-from loaders._trial import assemble, failure, imports, machine, timing
+from loaders._trial import assemble, convert, failure, imports, machine, timing
 from loaders._trial.assemble import Readings
 from loaders._trial.drain import Slow, Tracer, cpu_time, drain
-from loaders._trial.prepare import Prepared, import_ahead, job_of, prepare
+from loaders._trial.prepare import Prepared, declared, import_ahead, job_of, prepare
 from loaders._trial.record import Imported, Measured, Outcome, Progress, Trial, shortened
 
 __all__ = ["import_ahead"]  # `benchmarks/` takes it from here, where every commit that asv measures has it
@@ -56,7 +56,8 @@ def main() -> None:
 def run(trial: Trial, tell: Callable[[Progress | Measured | Imported | Outcome], None]) -> Outcome:
     """Measure one strategy once, then check what it delivers."""
     before = machine.activity()
-    prepared = prepare(trial)
+    _, variant = declared(trial)
+    prepared = prepare(trial, convert.apart(trial) if variant.convert else None)
     tell(Progress(prepared.above.baseline, prepared.above.baseline_tree, prepared.environment))
 
     readings, product = measure(prepared)
@@ -65,7 +66,7 @@ def run(trial: Trial, tell: Callable[[Progress | Measured | Imported | Outcome],
     disk_bytes = _disk_bytes(prepared)
 
     quality, sample_bytes = check(trial, prepared, readings, product)
-    question, variant, job = prepared.question, prepared.variant, prepared.job
+    question, job = prepared.question, prepared.job
     return assemble.outcome(
         readings,
         quality,

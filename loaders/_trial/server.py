@@ -7,9 +7,6 @@ answers with the process id of the trial's keeper, then with its exit code. In t
 between server and trial as ``launch.fresh`` does, and the trial goes on as ``python -m loaders._trial.child REPORT``
 would.
 
-A fork differs from a new process in what the kernel has mapped. Pages of files are not mapped in a fork until they are
-touched, and pages that hold data are shared with the server until they are written to, so the first epoch would pay for
-both, and file-backed memory would seem to grow. So a trial begins by populating what is present in its server.
 A process with several threads must not be forked (https://docs.python.org/3/library/os.html#os.fork), so the server
 refuses to serve if an import has started one.
 """
@@ -23,20 +20,11 @@ import os
 import sys
 import tempfile
 from contextlib import suppress
-from pathlib import Path
 from typing import IO, Any, NoReturn
 
-MADV_POPULATE_READ, MADV_POPULATE_WRITE = 22, 23
-"""Available since Linux 5.14 (https://man7.org/linux/man-pages/man2/madvise.2.html)."""
-
-PRESENT = 1 << 63
-"""Set in an entry of ``/proc/PID/pagemap`` if the page is in memory
-(https://docs.kernel.org/admin-guide/mm/pagemap.html)."""
+from loaders._trial import pages
 
 PR_SET_PDEATHSIG, SIGKILL = 1, 9
-
-Range = tuple[int, int, int]
-"""Of addresses: first, one beyond the last, and the advice that populates it."""
 
 
 def main() -> NoReturn:
@@ -48,7 +36,7 @@ def main() -> NoReturn:
     reason = _import(json.loads(asked.readline()))
     gc.collect()
     gc.freeze()  # a collection would write to every object's page
-    ranges, server = [] if reason else present(), os.getpid()
+    there, server = [] if reason else pages.present(), os.getpid()
     _tell(answers, {"reason": reason})
     for line in asked:
         place = json.loads(line)
@@ -56,7 +44,7 @@ def main() -> NoReturn:
         if not pid:
             asked.close()
             answers.close()
-            become(place, ranges, server)
+            become(place, there, server)
         _tell(answers, {"pid": pid})
         _, status = os.waitpid(pid, 0)
         _tell(answers, {"code": os.waitstatus_to_exitcode(status)})
@@ -86,37 +74,7 @@ def _import(wanted: dict[str, list[str]]) -> str:
     return "" if threads == 1 else f"its imports have started {threads - 1} threads"
 
 
-def present() -> list[Range]:
-    """Return the ranges of addresses whose pages are in memory here, each with the advice that maps it in a fork.
-
-    What can be written to is populated by writing, so that a fork has pages of its own and pays for none later.
-    """
-    import numpy as np
-
-    page, found = os.sysconf("SC_PAGE_SIZE"), []
-    with open("/proc/self/pagemap", "rb", buffering=0) as pagemap:  # noqa: PTH123
-        for line in Path("/proc/self/maps").read_text().splitlines():
-            fields = line.split(maxsplit=5)  # 7f0c1000-7f0c2000 rw-p 00001000 fe:00 1234   /path/name.so.1
-            kind, name = fields[1], fields[5] if len(fields) > 5 else ""
-            if kind[0] != "r" or kind[3] != "p" or name in ("[vvar]", "[vsyscall]", "[vvar_vclock]", "[vdso]"):
-                continue
-            begin, end = (int(each, 16) for each in fields[0].split("-"))
-            entries = np.frombuffer(os.pread(pagemap.fileno(), (end - begin) // page * 8, begin // page * 8), np.uint64)
-            there = np.concatenate([[False], entries & np.uint64(PRESENT) != 0, [False]])
-            edges = np.flatnonzero(there[1:] != there[:-1]) * page + begin
-            advice = MADV_POPULATE_WRITE if kind[1] == "w" else MADV_POPULATE_READ
-            found += [(int(low), int(high), advice) for low, high in zip(edges[::2], edges[1::2], strict=True)]
-    return found
-
-
-def populate(ranges: list[Range]) -> None:
-    """Map ranges of addresses as ``present`` found them in the server."""
-    madvise = ctypes.CDLL(None).madvise
-    for begin, end, advice in ranges:
-        madvise(ctypes.c_void_p(begin), ctypes.c_size_t(end - begin), advice)
-
-
-def become(place: dict[str, str], ranges: list[Range], server: int) -> NoReturn:
+def become(place: dict[str, str], there: list[pages.Range], server: int) -> NoReturn:
     """Go on as the trial of a place, in a fork of the server with this process id."""
     from loaders._trial import keeper
 
@@ -130,7 +88,7 @@ def become(place: dict[str, str], ranges: list[Range], server: int) -> NoReturn:
     os.chdir(directory)
     keeper.part(server, directory, place["group"])
     os.environ["TMPDIR"], tempfile.tempdir = directory, None
-    populate(ranges)
+    pages.populate(there)
     if "numpy.random" in sys.modules:  # Python's own generator is seeded anew by the fork
         sys.modules["numpy.random"].seed()
     keeper.go_on(place["report"])
