@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes.util
 import hashlib
 import platform
@@ -18,7 +19,8 @@ from loaders import _registry, _rows
 from loaders._corpus import SIZES, Corpus
 from loaders._errors import InputError
 from loaders._judge import fitted
-from loaders._trial import Record, Trial, log, machine, run_trial
+from loaders._trial import Record, Trial, imports, log, machine, pages, run_trial
+from loaders._trial.launch import Server
 
 SEED = 1
 """Seed of the first round; each later round adds one, so every round draws anew and all strategies draw alike."""
@@ -52,6 +54,8 @@ class Plan:
         Seconds for each trial.
     epochs
         How often a trial drains its strategy.
+    fresh
+        Whether every trial runs in a fresh process, though it might run in a fork.
     """
 
     question: str
@@ -63,12 +67,37 @@ class Plan:
     deadline: float
     outside: tuple[str, ...] = ()
     epochs: int = 1
+    fresh: bool = False
+
+    @property
+    def modules(self) -> dict[str, set[str]]:
+        """The modules that the strategies import, each with the attributes that they use."""
+        found: dict[str, set[str]] = {"numpy": set()}
+        for strategy in self.strategies:
+            variant = _registry.find_variant(self.question, strategy)
+            for function in filter(None, (variant.build, variant.convert)):
+                for name, attributes in _registry.imports_of(function).items():
+                    found.setdefault(name, set()).update(attributes)
+            for name in imports.known(self.trial(strategy, self.cases[0], SEED)):
+                found.setdefault(name, set())
+        return found
+
+    @property
+    def forks(self) -> bool:
+        """Whether trials run in forks of a server: where the system can, and it saves the import of TensorFlow."""
+        return not self.fresh and pages.AVAILABLE and any(name.startswith("tensorflow") for name in self.modules)
 
     @property
     def key(self) -> str:
         """Digest of everything that a trial's figures depend on, including the code of this package."""
         decides = [self.question, *self.strategies, repr(self.cases), str(self.rounds), self.corpus.manifest.key]
-        decides += [self.corpus.manifest.size, str(self.deadline), str(self.memory_limit), str(self.epochs)]
+        decides += [
+            self.corpus.manifest.size,
+            str(self.deadline),
+            str(self.memory_limit),
+            str(self.epochs),
+            str(self.fresh),
+        ]
         decides += [platform.python_version(), repr(machine.packages()), repr(machine.variables())]
         files = sorted(Path(__file__).parent.rglob("*.py")) + [Path(file) for file in self.outside]
         state = hashlib.blake2b("\n".join(decides).encode(), digest_size=4)
@@ -129,6 +158,7 @@ def plan(
     deadline: float = 600.0,
     outside: tuple[str, ...] = (),
     epochs: int | None = None,
+    fresh: bool = False,
     quick: bool = False,
     only: dict[str, str] | None = None,
 ) -> Plan:
@@ -161,6 +191,7 @@ def plan(
         deadline=deadline,
         outside=outside,
         epochs=epochs or (asked.epochs if size.all_cases else asked.quick_epochs),
+        fresh=fresh,
     )
     if not planned.trials_a_round:
         possible = "; ".join(_spelled(case) for case in asked.cases if planned.strategies_in(case))
@@ -214,15 +245,41 @@ def _run(
         done(record)
     a_round = planned.trials_a_round
     due = _Due()
-    for index, trial in planned.trials():
-        if not due(index, trial, records):
-            continue
-        begin(trial)
-        record = run_trial(trial, planned.corpus, run=name, round=index, planned=a_round)
-        log.append(path, record)
-        records.append(record)
-        done(record)
+    with _Servers(planned) as servers:
+        for index, trial in planned.trials():
+            if not due(index, trial, records):
+                continue
+            begin(trial)
+            server = servers.of(index)
+            record = run_trial(trial, planned.corpus, run=name, round=index, planned=a_round, server=server)
+            log.append(path, record)
+            records.append(record)
+            done(record)
     return records
+
+
+class _Servers:
+    """The servers of a comparison, one for each round: one layout of addresses must not be that of all trials."""
+
+    def __init__(self, planned: Plan) -> None:
+        self._planned, self._server, self._round = planned, None, -1
+        self._stack = contextlib.ExitStack()
+
+    def __enter__(self) -> _Servers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def of(self, index: int) -> Server | None:
+        """Return the server of a round; ``None`` if trials run in fresh processes."""
+        if not self._planned.forks:
+            return None
+        if index != self._round or (self._server and self._server.is_lost):
+            self._stack.close()
+            self._server, self._round = Server(self._planned.modules), index
+            self._stack.callback(self._server.end)
+        return self._server
 
 
 class _Due:

@@ -214,6 +214,11 @@ class Server:
         said = self.ask({name: sorted(attributes) for name, attributes in modules.items()})
         self.reason: str = said.get("reason", "its server ended while it imported")
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether the server has ended."""
+        return self._process.poll() is not None
+
     def takes(self, trial: Trial) -> bool:
         """Whether a trial may run in a fork: not if it sets variables, which libraries read when they are loaded."""
         return not self.reason and not trial.variables

@@ -10,11 +10,16 @@ from __future__ import annotations
 
 import ctypes
 import os
+import platform
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
 MADV_POPULATE_READ, MADV_POPULATE_WRITE = 22, 23
 """Available since Linux 5.14 (https://man7.org/linux/man-pages/man2/madvise.2.html)."""
+
+AVAILABLE = sys.platform == "linux" and tuple(map(int, platform.release().split(".")[:2])) >= (5, 14)
+"""Whether the kernel can populate pages."""
 
 PRESENT = 1 << 63
 """Set in an entry of ``/proc/PID/pagemap`` if the page is in memory
