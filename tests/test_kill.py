@@ -23,7 +23,7 @@ import pytest
 from loaders import _compare, _durable
 from loaders._corpus import Corpus
 from loaders._errors import InputError
-from loaders._trial import log
+from loaders._trial import log, pages
 from tests.conftest import ROOT, Command, Strategy
 from tests.test_compare import Runner
 from tests.trial.conftest import marked
@@ -41,11 +41,19 @@ STRATEGY = '''
 @variant(question="selection")
 def mine_{number}(job):
     """Has a worker, and one that has left its session and its parent."""
+    import tensorflow
     worker = subprocess.Popen(["sleep", "100"])
     subprocess.run("setsid sleep 100 & echo x > kept", shell=True)
     time.sleep({seconds})
     return [job.inputs.images[: job.inputs.draws]]
 '''
+
+TENSORFLOW = """
+class data:
+    class Dataset:
+        range = range
+"""
+"""Stands in for the package, so that trials come from a server that is there in a moment."""
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux can end a killed parent's processes")
 
@@ -57,6 +65,7 @@ class Run:
         self.directory, self.log = directory, results / "tested" / log.NAME
         strategies = "\n".join(STRATEGY.format(number=each, seconds=each / 10) for each in range(4))
         (directory / "mine.py").write_text(MINE.format(strategies=strategies))
+        (directory / "tensorflow.py").write_text(TENSORFLOW)
         (directory / "tmp").mkdir()
         self.command = [sys.executable, "-m", "loaders", "compare", "selection", "--size", "tiny", "--quick"]
         self.command += ["--rounds", str(rounds), "--with", "mine.py"]
@@ -67,7 +76,7 @@ class Run:
         return subprocess.Popen(
             self.command,
             cwd=self.directory,
-            env={**os.environ, **self.variables, "PYTHONPATH": str(ROOT), **variables},
+            env={**os.environ, **self.variables, "PYTHONPATH": f"{ROOT}{os.pathsep}{self.directory}", **variables},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -134,6 +143,7 @@ def test_killed_at_random_moments_it_loses_nothing_and_leaves_nothing(tmp_path: 
     trials = Counter((each.run, each.round, each.strategy) for each in records)
     assert set(trials.values()) == {1}
     assert {each.status for each in records} == {"ok"}
+    assert {each.process for each in records} == {"forked" if pages.AVAILABLE else "fresh"}
     runs = Counter(each.run for each in records)
     assert set(runs.values()) == {9 * max(1, KILLS // 10)}, (
         "each run was continued to its end, and then a new one begun"

@@ -27,15 +27,17 @@ from loaders._trial import group as groups
 from loaders._trial import keeper, machine
 from loaders._trial.record import Trial
 
-
-class LostServerError(Exception):
-    """A server has ended before it forked a trial."""
-
-
 SCRATCH = "loaders-trial-"
+
+ROOT = Path(__file__).parents[2]
+"""Where this package is found: a trial works in its own directory."""
 
 GRACE = 20.0
 """Seconds allowed for the kernel and the keeper to end a trial's processes, which takes milliseconds."""
+
+
+class LostServerError(Exception):
+    """A server has ended, and what it was asked for with it."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,13 @@ class Running(Protocol):
         """The exit code of the process once it has ended, negative for a signal."""
 
     def wait(self, seconds: float) -> bool:
-        """Wait for the process to end, at most so long; return whether it has."""
+        """Wait for the process to end, at most so long; return whether it has.
+
+        Raises
+        ------
+        LostServerError
+            If its server has ended, which ends it too.
+        """
 
     def family(self) -> list[psutil.Process]:
         """Return the process, then all that it started; empty until the keeper has started it.
@@ -173,7 +181,7 @@ class Forked:
     def wait(self, seconds: float) -> bool:
         """See ``Running``."""
         if self._code is None and (said := self._server.answer(seconds)):
-            self._code = said.get("code", -signal.SIGKILL)
+            self._code = said["code"]
         return self._code is not None
 
     def family(self) -> list[psutil.Process]:
@@ -182,12 +190,17 @@ class Forked:
 
     def end(self) -> None:
         """See ``Running``."""
-        if self._code is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self._keeper, signal.SIGTERM)  # the keeper does the rest
-            if not self.wait(GRACE):
-                self._server.end()  # its end is the keeper's
-                self._code = -signal.SIGKILL
+        if self._code is not None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._keeper, signal.SIGTERM)  # the keeper does the rest
+        with contextlib.suppress(LostServerError):
+            if self.wait(GRACE):
+                return
+        self._code = -signal.SIGKILL
+        self._server.end()  # the keeper ends when its server does
+        with contextlib.suppress(psutil.Error):
+            psutil.Process(self._keeper).wait(GRACE)
 
 
 class Server:
@@ -206,13 +219,15 @@ class Server:
             stdout=subprocess.PIPE,
             bufsize=0,
             stderr=subprocess.DEVNULL,
-            cwd=tempfile.gettempdir(),
+            cwd=ROOT,
             env=_variables({}),
             start_new_session=True,
         )
         self._said = b""
-        said = self.ask({name: sorted(attributes) for name, attributes in modules.items()})
-        self.reason: str = said.get("reason", "its server ended while it imported")
+        try:
+            self.reason: str = self.ask({name: sorted(used) for name, used in modules.items()})["reason"]
+        except LostServerError:
+            self.reason = "it ended while it imported"
 
     @property
     def is_lost(self) -> bool:
@@ -224,7 +239,15 @@ class Server:
         return not self.reason and not trial.variables
 
     def ask(self, line: object) -> dict[str, Any]:
-        """Send a line and return the answer; empty if the server has ended."""
+        """Send a line and return the answer.
+
+        Raises
+        ------
+        LostServerError
+            If the server has ended.
+        """
+        if self.is_lost:
+            raise LostServerError
         assert self._process.stdin is not None  # noqa: S101 - for the type checker: a pipe was asked for
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.write(msgspec.json.encode(line) + b"\n")
@@ -232,7 +255,13 @@ class Server:
         return self.answer(None) or {}
 
     def answer(self, seconds: float | None) -> dict[str, Any] | None:
-        """Return the next answer: ``None`` if there is none within so long, empty if the server has ended."""
+        """Return the next answer; ``None`` if there is none within so long.
+
+        Raises
+        ------
+        LostServerError
+            If the server has ended.
+        """
         assert self._process.stdout is not None  # noqa: S101 - as above
         pipe = self._process.stdout.fileno()
         while b"\n" not in self._said:
@@ -240,7 +269,7 @@ class Server:
                 return None
             more = os.read(pipe, 2**16)
             if not more:
-                return {}
+                raise LostServerError
             self._said += more
         line, _, self._said = self._said.partition(b"\n")
         return dict(msgspec.json.decode(line))
@@ -298,8 +327,6 @@ def forked(trial: Trial, place: Place, server: Server) -> Iterator[Running]:
             "group": str(place.group or ""),
         }
     )
-    if "pid" not in said:
-        raise LostServerError
     running = Forked(server, said["pid"])
     try:
         yield running
@@ -312,12 +339,11 @@ def _variables(own: Mapping[str, str]) -> dict[str, str]:
 
     TensorFlow's autograph leaves files there when the process is ended.
     """
-    root = str(Path(__file__).parents[2])  # it works in its own directory, so the package must be found from here
     return {
         **os.environ,
         **machine.PINNED,
         "PYTHONHASHSEED": "0",
         "TF_CPP_MIN_LOG_LEVEL": "2",
         **own,
-        "PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")])),
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
     }

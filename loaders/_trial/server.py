@@ -71,7 +71,7 @@ def _import(wanted: dict[str, list[str]]) -> str:
 
     prepare.import_modules(wanted)
     threads = len(os.listdir("/proc/self/task"))  # noqa: PTH208
-    return "" if threads == 1 else f"its imports have started {threads - 1} threads"
+    return "" if threads == 1 else f"its imports have started threads: {threads - 1}"
 
 
 def become(place: dict[str, str], there: list[pages.Range], server: int) -> NoReturn:

@@ -78,6 +78,11 @@ def run_trial(
 
     The process works in its own directory. It is ended, with every process that it started, at the deadline, above the
     memory limit, and when this function is interrupted.
+
+    Raises
+    ------
+    LostServerError
+        If the server has ended; a new one can run the trial.
     """
     started, clock = datetime.now(UTC), time.monotonic()
     trial = msgspec.structs.replace(trial, imports=imports.known(trial))

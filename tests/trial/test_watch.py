@@ -11,11 +11,11 @@ import pytest
 
 from loaders._trial import group, watch
 from loaders._trial.record import SAID
-from tests.conftest import Strategy
+from tests.conftest import EACH_START, Strategy
 
 MIB = 2**20
 
-pytestmark = pytest.mark.usefixtures("nothing_is_left")
+pytestmark = [pytest.mark.usefixtures("nothing_is_left"), EACH_START]
 
 
 def test_a_good_strategy_is_ok_and_says_where_it_ran(strategy: Strategy) -> None:
