@@ -75,18 +75,18 @@ def test_a_tree_that_keeps_forking_while_it_is_ended_is_ended(
 ) -> None:
     """Each process forks one and ends, 20 chains at once: no list of them is true when it has been made.
 
-    They end by themselves after 5 s, so that a watcher that fails does not take the machine.
+    They end by themselves after 30 s, so that a watcher that fails does not take the machine.
     """
     body = (
-        "end = time.monotonic() + 5\nfor _ in range(20):\n    if not os.fork():\n"
+        "end = time.monotonic() + 30\nfor _ in range(20):\n    if not os.fork():\n"
         f"        while time.monotonic() < end:\n            {first or 'pass'}\n"
         "            if os.fork():\n                os._exit(0)\n        os._exit(0)\n"
         "time.sleep(1)\nos._exit(5)"
     )
     started = time.monotonic()
-    record = strategy(body, deadline=30.0)
+    record = strategy(body, deadline=60.0)
     assert (record.status, record.message) == ("failed", "exit code 5")
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 30
 
 
 @EACH_START
