@@ -128,7 +128,7 @@ def test_a_server_and_what_it_has_forked_end_with_whoever_asked_for_it(
     assert len(marked(str(tmp_path))) >= 4, "it, the server, a keeper and the trial"
     os.kill(asked.pid, how)
     asked.wait(30)
-    while marked(str(tmp_path)) or list(tmp_path.glob("loaders-trial-*")):
+    while marked(str(tmp_path)) or any(tmp_path.glob("loaders-trial-*")):
         assert time.monotonic() < deadline
         time.sleep(0.02)
 
