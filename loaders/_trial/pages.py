@@ -9,8 +9,8 @@ parent: 65 ms with TensorFlow.
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
-import platform
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,7 +18,20 @@ from pathlib import Path
 MADV_POPULATE_READ, MADV_POPULATE_WRITE = 22, 23
 """Available since Linux 5.14 (https://man7.org/linux/man-pages/man2/madvise.2.html)."""
 
-AVAILABLE = sys.platform == "linux" and tuple(map(int, platform.release().split(".")[:2])) >= (5, 14)
+
+def _is_available() -> bool:
+    """Try to populate one page."""
+    if sys.platform != "linux":
+        return False
+    with mmap.mmap(-1, mmap.PAGESIZE) as page:
+        try:
+            page.madvise(MADV_POPULATE_WRITE)
+        except OSError:
+            return False
+    return True
+
+
+AVAILABLE = _is_available()
 """Whether the kernel can populate pages."""
 
 PRESENT = 1 << 63
