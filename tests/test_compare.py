@@ -32,7 +32,16 @@ class Runner:
         self.stop_at: int | None = None
         self.fails: set[str] = set()
 
-    def __call__(self, trial: Trial, corpus: Corpus, *, run: str, round: int, planned: int) -> Record:  # noqa: A002
+    def __call__(
+        self,
+        trial: Trial,
+        corpus: Corpus,
+        *,
+        run: str,
+        round: int,  # noqa: A002
+        planned: int,
+        **_: object,
+    ) -> Record:
         if len(self.ran) == self.stop_at:
             raise KeyboardInterrupt
         self.ran.append((round, trial.strategy, trial.case["images"]))
