@@ -138,17 +138,15 @@ def measure(
     measured()
     slow_epoch = timelines.pop() if slow else None
     further: list[timing.Timeline] = []
-    looks.append(machine.activity())
-    while not timing.is_settled([*timelines, *further]):
-        product.clear()
-        more, product = drain(
-            again,
-            keep=question.keeps_output,
-            step_time=question.step_time(job.case),
-            take=job.meter.take,
-        )
-        further += more
-    looks.append(machine.activity())
+    if not timing.is_settled(timelines):
+        looks.append(machine.activity())
+        while not timing.is_settled([*timelines, *further]):
+            product.clear()
+            more, product = drain(
+                again, keep=question.keeps_output, step_time=question.step_time(job.case), take=job.meter.take
+            )
+            further += more
+        looks.append(machine.activity())
     built = None
     gc.collect()
     retained, allocator_held = above.resident(), above.allocator_held()
@@ -167,8 +165,7 @@ def measure(
         meter=job.meter,
         further=further,
     )
-    begun, ended, again, last = looks
-    return readings, product, machine.disturbance(started, last, [(begun, ended), (again, last)])
+    return readings, product, machine.disturbance(started, looks[-1], list(zip(looks[::2], looks[1::2], strict=True)))
 
 
 def _disk_bytes(prepared: Prepared) -> int | None:
