@@ -23,6 +23,7 @@ from loaders._trial.metrics import Disturbance
 from loaders._trial.record import Environment
 
 PACKAGES = ("tensorflow", "keras", "numpy", "opencv-python", "scikit-image", "scipy", "pillow")
+VERSION = re.compile(r"^Version: *(\S+)", re.MULTILINE)
 VARIABLES = re.compile(
     r"MALLOC_|GLIBC_TUNABLES|LD_PRELOAD|OMP_|OPENBLAS_|MKL_|PYTHONMALLOC"
     r"|TF_(CPP|DATA|DETERMINISTIC|ENABLE|FORCE|GPU|INTER|INTRA|NUM|USE|XLA)"
@@ -236,12 +237,16 @@ def variables() -> dict[str, str]:
 
 
 def packages() -> dict[str, str]:
+    """Return the versions of the packages that are installed.
+
+    Of their metadata only the version is read: some contain every licence, and each trial would parse them all.
+    """
     found = {}
     for package in PACKAGES:
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            told = importlib.metadata.distribution(package)
+            version = VERSION.search(told.read_text("METADATA") or "")
+            found[package] = version[1] if version else told.version
     return found
 
 

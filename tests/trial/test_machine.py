@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import platform
 import subprocess
@@ -48,6 +49,15 @@ def test_a_path_is_no_name(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv("LOADERS_MACHINE", name)
     with pytest.raises(InputError, match="a name is expected, not a path"):
         machine.machine_name()
+
+
+def test_packages_have_the_version_of_their_metadata(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, file in (("one", "METADATA"), ("two", "PKG-INFO")):
+        (made := tmp_path / f"{name}-1.0.dist-info").mkdir()
+        (made / file).write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n\nVersion: 9 is not meant\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(machine, "PACKAGES", ("numpy", "one", "two", "not-installed"))
+    assert machine.packages() == {"numpy": importlib.metadata.version("numpy"), "one": "1.0", "two": "1.0"}
 
 
 def test_the_commit_under_test_is_asvs(monkeypatch: pytest.MonkeyPatch) -> None:
