@@ -190,6 +190,17 @@ def test_rounds_beyond_the_third_go_to_those_that_may_be_the_fastest(
     assert Counter((strategy, images) for _, strategy, images in runner.ran) == ran
 
 
+def test_trials_may_be_repeated_but_not_all_of_them(
+    planned: Plan, runner: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def robbed(trial: Trial, corpus: Corpus, *, repeats: int, **more: Any) -> Record:
+        return msgspec.structs.replace(runner(trial, corpus, **more), tries=1 + repeats)
+
+    monkeypatch.setattr(_compare, "run_trial", robbed)
+    tries = [record.tries for record in _compare.run(planned)]
+    assert tries[:6] == [3, 1, 2, 1, 2, 1]
+
+
 def test_a_quick_plan_runs_what_carries_the_finding_and_outside_strategies(corpus: Corpus) -> None:
     quick = _compare.plan("read_order", corpus, quick=True)
     assert quick.strategies == ("range_indexed", "parallel_reads")
