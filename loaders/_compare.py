@@ -19,7 +19,7 @@ from loaders import _registry, _rows
 from loaders._corpus import SIZES, Corpus
 from loaders._errors import InputError
 from loaders._judge import fitted
-from loaders._trial import Record, Trial, imports, log, machine, pages, run_trial
+from loaders._trial import Record, Trial, imports, log, machine, pages, run_trial, watch
 from loaders._trial.launch import Server
 
 SEED = 1
@@ -251,7 +251,10 @@ def _run(
                 continue
             begin(trial)
             server = servers.of(index)
-            record = run_trial(trial, planned.corpus, run=name, round=index, planned=a_round, server=server)
+            more = watch.repeats_left(records)
+            record = run_trial(
+                trial, planned.corpus, run=name, round=index, planned=a_round, server=server, repeats=more
+            )
             log.append(path, record)
             records.append(record)
             done(record)

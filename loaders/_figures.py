@@ -21,6 +21,7 @@ Unit = Literal[
     "samples/s",
     "samples",
     "batches",
+    "epochs",
     "bodies",
     "elements",
     "dB",

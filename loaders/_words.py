@@ -402,4 +402,9 @@ def disturbed(found: Disturbed | None) -> str:
     if found.unrecorded:
         which = "any trial" if not found.trials else f"{found.unrecorded} of {every} trials"
         sentences.append(f"Whether the machine was quiet was not recorded for {which}.")
+    if found.repeated:
+        sentences.append(
+            f"{found.repeated} of {every} trials were repeated because others used the processor; "
+            "the least disturbed run counts."
+        )
     return " ".join(sentences)

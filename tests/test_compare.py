@@ -32,7 +32,16 @@ class Runner:
         self.stop_at: int | None = None
         self.fails: set[str] = set()
 
-    def __call__(self, trial: Trial, corpus: Corpus, *, run: str, round: int, planned: int) -> Record:  # noqa: A002
+    def __call__(
+        self,
+        trial: Trial,
+        corpus: Corpus,
+        *,
+        run: str,
+        round: int,  # noqa: A002
+        planned: int,
+        **_: object,
+    ) -> Record:
         if len(self.ran) == self.stop_at:
             raise KeyboardInterrupt
         self.ran.append((round, trial.strategy, trial.case["images"]))
@@ -179,6 +188,17 @@ def test_rounds_beyond_the_third_go_to_those_that_may_be_the_fastest(
     runner.stop_at = None
     _compare.run(dataclasses.replace(six, deadline=61.0))  # continued, and the same are left out
     assert Counter((strategy, images) for _, strategy, images in runner.ran) == ran
+
+
+def test_trials_may_be_repeated_but_not_all_of_them(
+    planned: Plan, runner: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def robbed(trial: Trial, corpus: Corpus, *, repeats: int, **more: Any) -> Record:
+        return msgspec.structs.replace(runner(trial, corpus, **more), tries=1 + repeats)
+
+    monkeypatch.setattr(_compare, "run_trial", robbed)
+    tries = [record.tries for record in _compare.run(planned)]
+    assert tries[:6] == [3, 1, 2, 1, 2, 1]
 
 
 def test_a_quick_plan_runs_what_carries_the_finding_and_outside_strategies(corpus: Corpus) -> None:

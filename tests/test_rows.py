@@ -336,3 +336,8 @@ def test_a_comparison_that_was_disturbed_says_in_how_many_trials(
     silent = record("numpy_to_numpy", 0, status="timed_out")  # a trial that was ended gives no figure
     told = [record("numpy_to_numpy", index, metrics=Metrics(disturbance=each)) for index, each in enumerate(seen)]
     assert disturbed([silent, *told]) == found
+
+
+def test_a_comparison_whose_trials_were_repeated_says_how_many() -> None:
+    told = [record("numpy_to_numpy", index, metrics=Metrics(disturbance=QUIET), tries=1 + index) for index in range(3)]
+    assert disturbed(told) == Disturbed(3, 0, 0.02, 0.01, 0, 0, 0, repeated=2)

@@ -181,6 +181,10 @@ def test_what_is_not_recorded_is_never_called_quiet() -> None:
     both = disturbed(Disturbed(6, 5, 0.4, 0.0, 0, 0, 0, unrecorded=3))
     assert both.startswith("The machine was not quiet")
     assert both.endswith("was not recorded for 3 of 9 trials.")
+    repeated = Disturbed(8, 0, 0.02, 0.0, 0, 0, 0, repeated=2)
+    assert disturbed(repeated) == (
+        "2 of 8 trials were repeated because others used the processor; the least disturbed run counts."
+    )
     assert disturbed(None) == ""
 
 

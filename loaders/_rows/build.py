@@ -85,7 +85,7 @@ def comparison(records: Sequence[Record], calibration: Calibration | None = None
 
 
 def disturbed(records: Iterable[Record]) -> Disturbed | None:
-    """Say what disturbed a comparison, and for how many trials that is unknown; ``None`` if all were quiet.
+    """Say what disturbed a comparison, and for how many trials that is unknown; ``None`` if all were quiet at once.
 
     It was disturbed if the machine was busy in more than a tenth of the trials, or swapped or was throttled by heat in
     any of them: swapped memory is missing from every memory figure, and a hot processor is a different processor.
@@ -103,8 +103,9 @@ def disturbed(records: Iterable[Record]) -> Disturbed | None:
         most_swapped=max((each or 0 for each in swapped), default=0),
         throttled=sum((each.throttled or 0) > 0 for each in found),
         unrecorded=len(measured) - len(found),
+        repeated=sum(record.tries > 1 for record in measured),
     )
-    return seen if seen.is_busy or seen.unrecorded else None
+    return seen if seen.is_busy or seen.unrecorded or seen.repeated else None
 
 
 def _ranked_by(records: Sequence[Record], question: _registry.Question) -> str:

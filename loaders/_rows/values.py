@@ -237,6 +237,8 @@ class Disturbed(msgspec.Struct, frozen=True):
         In how many of ``trials`` the machine swapped (more than 1 MiB), and in how many heat throttled its processors.
     most_swapped
         In bytes: the most swapped in one trial.
+    repeated
+        How many trials were repeated because others took processor time.
     """
 
     trials: int
@@ -247,6 +249,7 @@ class Disturbed(msgspec.Struct, frozen=True):
     most_swapped: int
     throttled: int
     unrecorded: int = 0
+    repeated: int = 0
 
     @property
     def is_busy(self) -> bool:

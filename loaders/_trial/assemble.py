@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -49,6 +49,8 @@ class Readings:
         Of the fast consumer's epochs: step, time, resident memory, and malloc's, in use and held.
     meter
         What the strategy's Python bodies counted.
+    further
+        Steady epochs that came after all others, for their time only.
     """
 
     timelines: list[timing.Timeline]
@@ -62,6 +64,7 @@ class Readings:
     allocator_held: int | None
     trace: list[tuple[int, float, Held, int, int]]
     meter: Meter
+    further: list[timing.Timeline] = field(default_factory=list)
 
     @property
     def delivered(self) -> int:
@@ -92,7 +95,8 @@ def outcome(
     timelines = timing.passes(read.timelines[0], passes) if passes > 1 else read.timelines
     shared = passes if len(timelines) == 1 else 1  # too few batches to cut: every pass gets an equal share
     first = timelines[0]
-    sample_time, steady_time = timing.sample_time(first), timing.steady_time(timelines)
+    in_all = [*timelines, *read.further]
+    sample_time, steady_time = timing.sample_time(first), timing.steady_time(in_all)
     steps = _drawn_steps(len(quality.walk or ()))
     meter = read.meter
     return Outcome(
@@ -103,7 +107,8 @@ def outcome(
         metrics=Metrics(
             epoch_time=timing.epoch_time(first) / shared,
             steady_time=steady_time,
-            start_time=timing.start_time(timelines),
+            steady_epochs=None if steady_time is None else len(in_all) - 1,
+            start_time=timing.start_time(in_all),
             wait_time=timing.wait_time(read.slow) if read.slow else None,
             slow_step=timing.slow_step(read.timelines[-1], passes) if read.slow else None,
             first_batch_time=timing.first_batch_time(first),

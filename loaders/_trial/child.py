@@ -10,7 +10,8 @@ import contextlib
 import gc
 import os
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from loaders._errors import WrongOutputError
 from loaders._trial import assemble, convert, failure, imports, machine, timing
 from loaders._trial.assemble import Readings
 from loaders._trial.drain import Slow, Tracer, cpu_time, drain
+from loaders._trial.metrics import Disturbance
 from loaders._trial.prepare import Prepared, declared, import_ahead, job_of, prepare
 from loaders._trial.record import Imported, Measured, Outcome, Progress, Trial, shortened
 
@@ -60,9 +62,7 @@ def run(trial: Trial, tell: Callable[[Progress | Measured | Imported | Outcome],
     prepared = prepare(trial, convert.apart(trial) if variant.convert else None)
     tell(Progress(prepared.above.baseline, prepared.above.baseline_tree, prepared.environment))
 
-    readings, product = measure(prepared)
-    tell(Measured())
-    disturbance = machine.disturbance(before, machine.activity())
+    readings, product, disturbance = measure(prepared, before, lambda: tell(Measured()))
     disk_bytes = _disk_bytes(prepared)
 
     quality, sample_bytes = check(trial, prepared, readings, product)
@@ -78,19 +78,43 @@ def run(trial: Trial, tell: Callable[[Progress | Measured | Imported | Outcome],
     )
 
 
-def measure(prepared: Prepared) -> tuple[Readings, list[Any]]:
+def measure(
+    prepared: Prepared, started: machine.Activity, measured: Callable[[], None]
+) -> tuple[Readings, list[Any], Disturbance | None]:
     """Drain the strategy: for a fast consumer and, if a loader can be chosen by its question, then for a slow one.
 
-    Returns what the instruments read, and the last epoch's batches if the question keeps them.
+    ``measured`` is called when all but the steady time is known. Only then are short epochs repeated, so that the
+    number of epochs behind every other figure is the same for fast and slow strategies.
+
+    Returns what the instruments read, the last epoch's batches if the question keeps them, and what else the machine
+    did since it had ``started``.
     """
     question, job, above, passes = prepared.question, prepared.job, prepared.above, prepared.passes
     tracer = fast = Tracer(above.read)
-    peak, cpu_after = 0, 0.0
+    peak, used, looked = 0, 0.0, 0.0
+    built: Iterable[Any] | None = None
+    looks: list[machine.Activity] = []
+
+    def build() -> Iterable[Any]:
+        nonlocal built
+        built = prepared.variant.build(job)
+        return built
+
+    def again() -> Iterable[Any]:
+        return build() if built is None or isinstance(built, Iterator) else built
+
+    def look(epoch: int) -> None:
+        """Read what the machine has done, before the steady epochs and after them; this is in no figure."""
+        nonlocal looked
+        if epoch in (min(1, prepared.epochs - 1), prepared.epochs):
+            begun = time.thread_time()
+            looks.append(machine.activity())
+            looked += time.thread_time() - begun
 
     def slow_down(last: timing.Timeline) -> float:
         """End the measurement with the fast consumer, and return how slow the next one is."""
-        nonlocal tracer, peak, cpu_after
-        tracer, peak, cpu_after = Tracer(above.read), above.peak(), cpu_time()
+        nonlocal tracer, peak, used
+        tracer, peak, used = Tracer(above.read), above.peak(), cpu_time() - cpu_before - looked
         return timing.slow_step(last, passes)
 
     slow = Slow(slow_down, lambda last: timing.batches(last, passes)) if question.size_axis else None
@@ -98,26 +122,40 @@ def measure(prepared: Prepared) -> tuple[Readings, list[Any]]:
     cpu_before = cpu_time()
     above.reset_peak()
     timelines, product = drain(
-        lambda: prepared.variant.build(job),
+        build,
         lambda step, now: tracer(step, now),  # noqa: PLW0108 - it becomes another
         epochs=prepared.epochs,
         keep=question.keeps_output,
         step_time=question.step_time(job.case),
         take=job.meter.take,
         slow=slow,
+        begin=look,
     )
     highest = above.peak()
     if slow is None:
-        peak, cpu_after = highest, cpu_time()
+        peak, used = highest, cpu_time() - cpu_before - looked
+        look(prepared.epochs)
+    measured()
+    slow_epoch = timelines.pop() if slow else None
+    further: list[timing.Timeline] = []
+    if not timing.is_settled(timelines):
+        looks.append(machine.activity())
+        while not timing.is_settled([*timelines, *further]):
+            product.clear()
+            more, product = drain(
+                again, keep=question.keeps_output, step_time=question.step_time(job.case), take=job.meter.take
+            )
+            further += more
+        looks.append(machine.activity())
+    built = None
     gc.collect()
     retained, allocator_held = above.resident(), above.allocator_held()
     imports.refuse(imported)
-    slow_epoch = timelines.pop() if slow else None
     readings = Readings(
         timelines=timelines,
         passes=passes,
         slow=slow_epoch,
-        cpu_time=cpu_after - cpu_before,
+        cpu_time=used,
         peak=peak,
         peak_slow=highest,
         most=above.most,
@@ -125,8 +163,9 @@ def measure(prepared: Prepared) -> tuple[Readings, list[Any]]:
         allocator_held=allocator_held,
         trace=fast.points,
         meter=job.meter,
+        further=further,
     )
-    return readings, product
+    return readings, product, machine.disturbance(started, looks[-1], list(zip(looks[::2], looks[1::2], strict=True)))
 
 
 def _disk_bytes(prepared: Prepared) -> int | None:
@@ -143,7 +182,7 @@ def check(trial: Trial, prepared: Prepared, readings: Readings, product: list[An
     Returns the quality, and the bytes of the largest sample if the strategy was built again.
     """
     question, variant = prepared.question, prepared.variant
-    for epoch, each in enumerate(readings.timelines[1:], 2):
+    for epoch, each in enumerate([*readings.timelines[1:], *readings.further], 2):
         if sum(each.samples) != readings.delivered:
             raise WrongOutputError(
                 f"delivered {readings.delivered} samples in epoch 1 and {sum(each.samples)} in epoch {epoch}"

@@ -95,7 +95,8 @@ class Record(msgspec.Struct, frozen=True):
     ``run`` names the comparison that it belongs to, ``round`` the round in it, and ``planned`` the number of trials per
     round; ``data`` identifies the bytes read, by origin and digest; ``message`` says in words what went wrong;
     ``process`` says whether it ran in a new interpreter or in a fork of a server that had done the imports;
-    ``limited_by`` says what enforced its limits: the kernel's ``cgroup``, else the watched ``process tree``.
+    ``limited_by`` says what enforced its limits: the kernel's ``cgroup``, else the watched ``process tree``;
+    ``tries`` says how many runs it took: one robbed of processor time is repeated, and the least disturbed is recorded.
     """
 
     question: Name
@@ -116,11 +117,12 @@ class Record(msgspec.Struct, frozen=True):
     planned: Count = 0
     limited_by: Name = ""
     process: Literal["fresh", "forked"] = "fresh"
+    tries: Annotated[int, msgspec.Meta(ge=1, le=100)] = 1
     schema: int = SCHEMA
 
 
 class Measured(msgspec.Struct, frozen=True, tag=True):
-    """The fresh process has finished measuring; memory that it holds from now on belongs to the check."""
+    """The fresh process has finished measuring memory; what it holds from now on is in no figure."""
 
 
 class Imported(msgspec.Struct, frozen=True, tag=True):

@@ -67,9 +67,11 @@ def _tell(answers: IO[bytes], said: dict[str, Any]) -> None:
 
 def _import(wanted: dict[str, list[str]]) -> str:
     """Import modules and the attributes used of them; return why this process cannot be forked, or nothing."""
+    from loaders import _registry
     from loaders._trial import prepare
 
-    prepare.import_modules(wanted)
+    prepare.import_modules({"loaders._trial.assemble": (), "loaders._trial.convert": (), **wanted})
+    _registry.questions()  # declares the strategies, which import what they need in their own code
     threads = len(os.listdir("/proc/self/task"))  # noqa: PTH208
     return "" if threads == 1 else f"its imports have started threads: {threads - 1}"
 

@@ -76,6 +76,21 @@ def test_epochs_that_share_a_batch_have_an_equal_share_of_the_pass() -> None:
     assert metrics.throughput == pytest.approx(4 / 0.1)
 
 
+def test_further_epochs_count_in_the_steady_time_only() -> None:
+    plain, more = (
+        _outcome(),
+        _outcome(further=[_epoch(40.0, each=0.08), _epoch(50.0, each=0.06), _epoch(60.0, each=0.06)]),
+    )
+    assert (plain.metrics.steady_epochs, more.metrics.steady_epochs) == (2, 5)
+    assert more.metrics.steady_time == pytest.approx(0.4)  # the median of 0.5, 0.5, 0.4, 0.3, 0.3
+    assert more.metrics.throughput == pytest.approx(20 / 0.4)
+    assert more.metrics.start_time == pytest.approx(0.1 - 0.08)
+    same = ("steady_epochs", "steady_time", "throughput", "start_time")
+    changed = {name: getattr(more.metrics, name) for name in same}
+    assert msgspec.structs.replace(plain.metrics, **changed) == more.metrics
+    assert more.ended == plain.ended
+
+
 def test_a_slow_consumer_has_figures_of_its_own() -> None:
     metrics = _outcome(slow=_epoch(40.0, each=0.2), peak_slow=120 * MIB).metrics
     assert (metrics.peak_memory, metrics.peak_memory_slow) == (90 * MIB, 120 * MIB)
