@@ -284,7 +284,7 @@ def in_words(metric: str, each: Compared | None) -> str:
         return found
     margin = f"±{each.margin * scale:.3g} {unit}"
     if each.verdict == "undecided":
-        return f"{found}: not shown to be within {margin}{f'; {each.rounds} rounds would decide' * bool(each.rounds)}"
+        return f"{found}: undecided about {margin}{f', {each.rounds} rounds would decide' * bool(each.rounds)}"
     return f"{found}: {each.verdict} {margin}"
 
 

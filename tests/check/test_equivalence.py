@@ -157,7 +157,7 @@ def test_a_difference_in_words() -> None:
     assert words("steady_time", 0.004, -0.006, 0.013, 8, "within", 0.02) == "+0.4 % (-0.6 to +1.3): within ±2 %"
     assert words("steady_time", 0.09, 0.06, 0.12, 8, "beyond", 0.05) == "+9.0 % (+6.0 to +12.0): beyond ±5 %"
     assert words("steady_time", 0.0, -0.06, 0.06, 8, "undecided", 0.02, 31) == (
-        "+0.0 % (-6.0 to +6.0): not shown to be within ±2 %; 31 rounds would decide"
+        "+0.0 % (-6.0 to +6.0): undecided about ±2 %, 31 rounds would decide"
     )
     assert words("peak_memory", MIB / 4, 0, MIB / 2, 8, "within", MIB) == "+0.25 MiB (+0.00 to +0.50): within ±1 MiB"
     assert words("epoch_time", 0.07, 0.05, 0.09, 8, "reported") == "+7.0 % (+5.0 to +9.0)"
