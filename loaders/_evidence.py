@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from loaders import _judge
+from loaders._check import equivalence
 from loaders._errors import InputError
 from loaders._trial.record import SCHEMA, Record
 
@@ -352,11 +353,45 @@ def foreseen(records: Sequence[Record]) -> list[Count]:
     ]
 
 
+def forked(records: Sequence[Record]) -> list[Count]:
+    """Count the questions in which forked trials are shown to measure the same as fresh ones.
+
+    Raises
+    ------
+    InputError
+        If no such trials are there.
+    """
+    found = equivalence.judged(records)
+    if not found:
+        raise InputError("no fresh and forked trials to compare; run `python -m loaders selftest --start`")
+    counts = []
+    for metric, figure in equivalence.FIGURES.items():
+        if figure.is_judged:
+            within = [float(metric in each.pooled and each.pooled[metric].verdict == "within") for each in found]
+            beyond = [float(one.beyond(metric)) for each in found for one in each.strategies]
+            words = f"fresh and forked trials, {figure.heading}"
+            counts += [
+                Count(f"{words}: a question's is shown to be the same", _mean(within), 0, len(within), "at least", 1),
+                Count(f"{words}: a strategy's lies beyond its margin", _mean(beyond), 0, len(beyond), "at most", 0),
+            ]
+    failing = [float(one.fails_forked) for each in found for one in each.strategies]
+    counts.append(Count("a strategy fails in forks only", _mean(failing), 0, len(failing), "at most", 0))
+    return counts
+
+
+def _mean(shares: Sequence[float]) -> float:
+    return math.fsum(shares) / len(shares)
+
+
+BESIDE: Mapping[str, str] = {"start": equivalence.NAME}
+"""The logs, beside the trial log, of experiments that have their own trials."""
+
 EXPERIMENTS: Mapping[str, Callable[[Sequence[Record], int], list[Count]]] = {
     "simulation": lambda records, repetitions: simulation(noise(records), repetitions),
     "checks": lambda records, repetitions: checks(noise(records), repetitions),
     "replay": lambda records, _: replayed(records),
     "law": lambda records, _: foreseen(records),
+    "start": lambda records, _: forked(records),
 }
 
 
@@ -364,7 +399,9 @@ def experiment(name: str, source: Path, repetitions: int) -> Experiment:
     """Run an experiment with the noise or the answers of a trial log."""
     from loaders._trial import machine
 
-    counts = EXPERIMENTS[name](decoded(source), repetitions)
+    source = source.with_name(BESIDE.get(name, source.name))
+    records = decoded(source) if source.exists() or name not in BESIDE else []
+    counts = EXPERIMENTS[name](records, repetitions)
     cpu = machine.environment(threads={}, memory_method="").cpu
     started = datetime.now(UTC).isoformat(timespec="seconds")
     return Experiment(name, started, machine.commit(), cpu, f"{source.parent.name}/{source.name}", counts)

@@ -25,7 +25,8 @@ from rich.progress import (
 from rich.table import Table
 
 from loaders import _evidence
-from loaders._check import selftest, show
+from loaders._check import equivalence, selftest, show
+from loaders._check.equivalence import Equivalence
 from loaders._check.run import Outcome
 from loaders._check.selftest import Tally
 from loaders._evidence import Experiment
@@ -177,6 +178,33 @@ def show_selftest(tallies: Sequence[Tally]) -> None:
     _output.print(table)
     for sentence in selftest.sentences(tallies):
         _output.print(sentence, markup=False, highlight=False, soft_wrap=True)
+
+
+def show_equivalence(found: Sequence[Equivalence]) -> None:
+    """Print whether forked trials measure the same as fresh ones, by question and by strategy."""
+    measured = [each for each in found if not each.skipped]
+    if measured:
+        _show("fresh and forked trials", equivalence.HEADINGS, equivalence.lines(measured))
+    for each in measured:
+        _show(
+            " ".join(filter(None, [each.question, case_in_words(each.case)])),
+            equivalence.STRATEGY_HEADINGS,
+            equivalence.strategy_lines(each),
+        )
+    said = [sentence for each in measured for sentence in equivalence.sentences(each)]
+    said += [equivalence.METHOD, machine_in_words(measured[-1].environment)] if measured else []
+    for sentence in [*said, *(f"{each.question}: skipped: {each.skipped}." for each in found if each.skipped)]:
+        _output.print(sentence, markup=False, highlight=False, soft_wrap=True)
+
+
+def _show(title: str, headings: Sequence[str], lines: Iterable[Sequence[str]]) -> None:
+    """Print a table of words."""
+    table = Table(title=escape(title), box=box.SIMPLE, title_justify="left")
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    for line in lines:
+        table.add_row(*map(escape, line))
+    _output.print(table)
 
 
 def show_evidence(experiment: Experiment) -> None:

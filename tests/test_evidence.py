@@ -7,10 +7,13 @@ import numpy as np
 import pytest
 
 from loaders import _evidence, _judge
+from loaders._check import equivalence
 from loaders._errors import InputError
 from loaders._evidence import Count, Noise
+from loaders._trial import log
 from loaders._trial.metrics import Metrics
 from loaders._trial.record import Record
+from tests.check.pairs import planted
 from tests.conftest import ROOT
 from tests.trial.test_log import RECORD
 
@@ -85,3 +88,19 @@ def test_the_newest_line_of_each_experiment_counts(tmp_path: Path) -> None:
     path.write_bytes(b"\n".join(map(msgspec.json.encode, made)))
     assert {each.name: each.commit for each in _evidence.newest(path)} == {"a": "C", "b": "B"}
     assert _evidence.newest(tmp_path / "none") == []
+
+
+def test_the_equivalence_of_forked_trials_is_counted_from_their_own_log(tmp_path: Path) -> None:
+    source = tmp_path / "trials.jsonl"
+    with pytest.raises(InputError, match="selftest --start"):
+        _evidence.experiment("start", source, 1)
+    many = {f"s{index}": 1.0 for index in range(15)} | {"odd": 1.12}
+    for each in planted(many, memory=dict.fromkeys(many, (10.0, 10.0))):
+        log.append(tmp_path / equivalence.NAME, each)
+    found = _evidence.experiment("start", source, 1)
+    assert found.source.endswith(equivalence.NAME)
+    counts = {count.what: (count.share, count.is_reached) for count in found.counts}
+    assert counts["fresh and forked trials, steady time: a question's is shown to be the same"] == (1.0, True)
+    assert counts["fresh and forked trials, steady time: a strategy's lies beyond its margin"] == (1 / 16, False)
+    assert counts["fresh and forked trials, peak: a strategy's lies beyond its margin"] == (0.0, True)
+    assert counts["a strategy fails in forks only"] == (0.0, True)

@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from loaders import _claims, _words
-from loaders._check import selftest
+from loaders._check import equivalence, selftest
 from loaders._contract import TIERS
 from loaders._judge import MEMORY_SHARE, MOST_ROUNDS, RESOLUTION, TIME_MARGIN
 from loaders._law import Law
@@ -124,6 +124,7 @@ def _environment() -> jinja2.Environment:
         prose=_prose,
         line=_line,
         embedded=chooser.embedded,
+        tally=selftest.line,
     )
     environment.globals.update(
         charts=charts.of_case,
@@ -140,8 +141,8 @@ def _environment() -> jinja2.Environment:
         counted=_claims.counted,
         calibrated_cells=_words.calibrated_cells,
         tally_headings=selftest.HEADINGS,
-        tally_line=selftest.line,
         tally_sentences=selftest.sentences,
+        equivalence=equivalence,
         chooser_options=chooser.options,
         chooser_values=chooser.VALUES,
         chooser_kinds={letter: kind for kind, letter in chooser.LETTERS.items()},

@@ -7,14 +7,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from loaders._check import selftest
+from loaders._check import equivalence, selftest
 from loaders._check.judge import Judgement
 from loaders._check.run import Outcome
 from loaders._check.selftest import Checked
 from loaders._report import linked, page, sets
 from loaders._stats import Estimate
+from loaders._trial import log
 from loaders._trial.metrics import Disturbance, Metrics
 from loaders._trial.record import Environment
+from tests.check.pairs import planted
 from tests.report.runs import run_of, write_log
 from tests.report.test_findings import reads
 from tests.test_rows import record
@@ -248,6 +250,25 @@ def test_how_often_the_check_is_wrong_is_shown_for_its_machine(tmp_path: Path) -
     assert "How often the performance check is wrong" in text
     assert "0 (0%)" in text
     assert "+8 MiB" not in text, "another machine's"
+
+
+def test_whether_forks_measure_the_same_is_shown_for_its_machine_and_processor(tmp_path: Path) -> None:
+    write_log(tmp_path, run_of("a"))
+    places = {"box": ("box", "A CPU", "caching"), "other": ("other", "A CPU", "batching"), "x": ("box", "B", "resize")}
+    for name, (machine, cpu, question) in places.items():
+        environment = Environment(machine=machine, cpu=cpu, python="3.11.7", packages={"numpy": "9.9"}, commit="c" * 40)
+        for each in planted({"<s>": 1.3, "t": 1.0}, question=question, environment=environment):
+            log.append(tmp_path / name / equivalence.NAME, each)
+    parsed = Parsed(page.render(sets.collect(tmp_path)))
+    assert "Whether forked trials measure the same as fresh ones" in parsed.text
+    assert "caching, steady time: forked trials differ in <s> (+3" in parsed.text
+    assert "different" in parsed.text
+    assert "commit cccccccc" in parsed.text
+    assert "caching: every strategy" in parsed.text
+    assert "batching: every strategy" not in parsed.text, "another machine's"
+    assert "resize: every strategy" not in parsed.text, "another processor's"
+    write_log(tmp_path / "none", run_of("a"))
+    assert "forked trials" not in Parsed(page.render(sets.collect(tmp_path / "none"))).text
 
 
 def test_what_an_older_instrument_measured_is_shown_and_concludes_nothing(tmp_path: Path) -> None:
