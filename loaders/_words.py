@@ -312,6 +312,8 @@ def without_start(comparisons: Iterable[Comparison]) -> str:
 def measure_on(comparison: Comparison) -> list[str]:
     """Return the commands that measure what is not measured yet; ``make bench`` is one at its own size only."""
     words = ["python", "-m", "loaders", "compare", comparison.question, *conditions(comparison)]
+    if any(row.case != comparison.about.default_case for row in comparison.unmeasured):
+        words.append("--all-cases")
     has_bench = comparison.size == "small" and not comparison.data.startswith("own folder")
     return [*["make bench"] * has_bench, shlex.join(words)]
 

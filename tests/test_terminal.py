@@ -67,6 +67,11 @@ def test_make_bench_is_named_at_its_own_size_only(capsys: pytest.CaptureFixture[
         assert f"not measured yet: python -m loaders compare selection --size {changes['size']}" in shown
 
 
+def test_what_is_missing_in_another_case_needs_all_cases(capsys: pytest.CaptureFixture[str]) -> None:
+    _terminal.show_comparison(comparison([record("numpy_to_numpy", 0, time=1.0, case={"images": "2000"})]))
+    assert "compare selection --size tiny --all-cases" in capsys.readouterr().out
+
+
 def test_a_missing_start_has_its_reason(capsys: pytest.CaptureFixture[str]) -> None:
     metrics = Metrics(epoch_time=0.9, steady_time=0.5, start_time=0.1)
     forked = record("numpy_to_numpy", 0, metrics=metrics, process="forked")

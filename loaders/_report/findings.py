@@ -162,6 +162,8 @@ def _against(rows: Sequence[Row]) -> _Said:
     baseline = next((row.strategy for row in rows if row.is_baseline), "the baseline")
     if top is None or top.is_baseline or top.ratio is None or top.ratio.ratio.low is None:
         return _Said("")
+    if top["time"] is None or top["time"].low is None:
+        return _Said("")  # the sentence before says that its single sample shows nothing
     if worked_first(top):
         return _Said("")  # its speedup in handing out what is already loaded says nothing about loading
     name = name_of(top, rows)

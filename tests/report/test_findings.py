@@ -317,6 +317,14 @@ def test_what_was_never_in_a_round_with_the_fastest_does_not_count_as_slower() -
     assert findings.of_time(found) == "mixed_copy is fastest of the 2 of 3 measured so far"
 
 
+def test_a_single_sample_among_several_rounds_is_not_called_faster() -> None:
+    several = [record("numpy_to_numpy", index, time=2.0 + index / 50) for index in range(3)]
+    several += [record("list_to_list", index, time=3.0 + index / 50) for index in range(3)]
+    said = findings.of(comparison([*several, record("mixed_copy", 0, time=0.1)]).rows)
+    assert "mixed_copy was fastest, but a single sample cannot show a difference" in said
+    assert "faster than" not in said
+
+
 def test_over_many_epochs_too_the_fastest_of_some_says_so() -> None:
     def of(name: str, index: int, first: float, steady: float) -> Record:
         metrics = Metrics(epoch_time=first, steady_time=steady, start_time=0.0)
