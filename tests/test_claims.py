@@ -657,10 +657,10 @@ def test_a_part_of_a_case_decides_nothing() -> None:
 
 def test_one_single_round_leaves_the_other_claims_alone() -> None:
     rows = {row.strategy: row for row in [*_c1(0.1)[0].rows, *_c5(1.0)[0].rows]}
-    rows["list_skipping"] = msgspec.structs.replace(rows["list_skipping"], samples=1)
+    rows["numpy_to_list"] = msgspec.structs.replace(rows["numpy_to_list"], samples=1)
     measured = _comparison("selection", list(rows.values()))
-    assert _ruling("C5", measured).verdict == OPEN
-    assert _ruling("C1", measured).verdict == HOLDS
+    assert _ruling("C1", measured).verdict == OPEN
+    assert _ruling("C5", measured).verdict == HOLDS, "it comes later, and needs other strategies"
 
 
 def test_a_law_of_too_few_amounts_or_of_one_round_decides_nothing() -> None:

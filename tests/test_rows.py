@@ -430,6 +430,16 @@ def test_no_ratio_joins_a_fresh_and_a_forked_trial() -> None:
     }
 
 
+def test_the_baseline_says_how_a_round_started_whatever_most_did() -> None:
+    others = ("mixed_copy", "list_to_list", "mixed_tolist")
+    records = [record("numpy_to_numpy", 0, time=1.0, process="forked")]
+    records += [record(name, 0, time=2.0, process="fresh") for name in others]
+    found = rows(comparison(records))
+    assert [name for name, row in found.items() if row.times] == ["numpy_to_numpy"]
+    assert all(row.ratio is None for row in found.values())
+    assert {row.strategy for row in comparison(records[1:]).rows if row.times} == set(others)
+
+
 def test_a_law_joins_no_fresh_and_forked_trials() -> None:
     def of(data: str, samples: int, index: int, process: str) -> Record:
         metrics = Metrics(epoch_time=1.0, samples=samples, needed_memory=samples * MIB)

@@ -301,6 +301,11 @@ def test_the_fastest_of_some_is_the_fastest_of_so_many_so_far() -> None:
     assert findings.of_time(found.rows, found.unmeasured) == so_far
     assert f"{so_far}. It is 2.00× faster" in findings.of(found.rows, missing=found.unmeasured)
     single = [row for row in found.unmeasured if row.strategy == "list_to_list"]
+    alike = _rows(rounds=3, numpy_to_numpy=2.0, mixed_copy=1.0, list_to_list=1.0)
+    assert findings.of_time(alike, found.unmeasured[:1]) == (
+        "list_to_list and mixed_copy are fastest of the 3 of 4 measured so far and cannot be told apart; every other "
+        "one of these is slower"
+    )
     ceiling = [msgspec.structs.replace(row, ceiling=True) for row in single]
     assert findings.of_time(found.rows, single) == "mixed_copy is fastest of the 2 of 3 measured so far"
     assert findings.of_time(found.rows, ceiling) == "mixed_copy is fastest", "nobody may choose it anyway"

@@ -11,6 +11,7 @@ from loaders._check import selftest
 from loaders._check.judge import Judgement
 from loaders._check.run import Outcome
 from loaders._check.selftest import Checked
+from loaders._claims import claims
 from loaders._report import linked, page, readme, sets
 from loaders._stats import Estimate
 from loaders._trial.metrics import Disturbance, Metrics
@@ -341,7 +342,8 @@ def test_a_claim_that_was_not_reached_shows_the_published_verdict(tmp_path: Path
     write_log(tmp_path, _drawn("q", numpy_to_list=900))
     html = page.render(sets.collect(tmp_path))
     verdict = f'<span class="label">on {readme.PUBLISHED}, 2026-03-04: holds</span>'
-    assert html.count(verdict) == 1, "of the published set itself no verdict is repeated"
+    assert html.count(verdict) == 1
+    assert html.count(f"on {readme.PUBLISHED}, ") == len(claims()), "the published set does not quote itself"
     ruling = re.search(r"C1<span.*?</tr>", html[html.index(verdict) - 2000 :], re.DOTALL)
     assert ruling is not None
     assert "undecided here" in ruling[0]
