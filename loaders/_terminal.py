@@ -49,9 +49,11 @@ from loaders._words import (
     figure_in_words,
     growth_in_words,
     machine_in_words,
+    measure_on,
     over_steps,
     times,
     to_fastest,
+    without_start,
 )
 
 T = TypeVar("T")
@@ -120,9 +122,14 @@ def show_comparison(comparison: Comparison) -> None:
         ):
             left, is_name = heading in ("strategy", "status"), heading == "strategy"
             table.add_column(heading, justify="left" if left else "right", overflow="fold", no_wrap=is_name)
-        for row in rows:
+        for row in [*rows, *comparison.missing(case)]:
             table.add_row(*map(escape, _cells(row, [cell(row) for cell in further.values()])))
         _output.print(table)
+    if comparison.unmeasured:
+        said = f"To measure what is not measured yet: {', or '.join(measure_on(comparison))}"
+        _output.print(said, markup=False, highlight=False, soft_wrap=True)
+    if said := without_start([comparison]):
+        _output.print(said, markup=False, highlight=False, soft_wrap=True)
     if comparison.schema != SCHEMA:
         _output.print(OLDER, markup=False, highlight=False, soft_wrap=True)
     _output.print(UNCORRECTED, markup=False, highlight=False, soft_wrap=True)
@@ -252,7 +259,7 @@ def _cells(row: Row, further: list[str]) -> list[str]:
         estimated(row["peak"], amount),
         *further,
         f"{row.samples} of {row.trials}" if row.samples < row.trials else str(row.samples),
-        row.status,
+        row.status if row.trials else "not measured yet",
     ]
 
 

@@ -46,3 +46,36 @@ def test_two_times_and_what_is_needed_stand_in_columns_where_they_are_known(caps
     shown = capsys.readouterr().out
     assert "20 epochs" not in shown
     assert "no conclusion rests on them" in shown
+
+
+def test_what_is_not_measured_yet_is_a_row_with_the_command_that_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
+    measured = comparison([record("numpy_to_numpy", 0, time=1.0, size="small")])
+    _terminal.show_comparison(measured)
+    shown = capsys.readouterr().out
+    lines = [line for line in shown.splitlines() if line.strip().startswith("mixed_copy")]
+    assert len(lines) == 1
+    assert lines[0].rstrip().endswith("not measured yet")
+    assert "not measured yet: make bench, or python -m loaders compare selection --size small" in shown
+    _terminal.show_comparison(msgspec.structs.replace(measured, unmeasured=[]))
+    assert "not measured yet" not in capsys.readouterr().out
+
+
+def test_make_bench_is_named_at_its_own_size_only(capsys: pytest.CaptureFixture[str]) -> None:
+    for changes in ({"size": "full"}, {"size": "small", "data": "own folder, 3 images, abc"}):
+        _terminal.show_comparison(comparison([record("numpy_to_numpy", 0, time=1.0, **changes)]))
+        shown = capsys.readouterr().out
+        assert f"not measured yet: python -m loaders compare selection --size {changes['size']}" in shown
+
+
+def test_what_is_missing_in_another_case_needs_all_cases(capsys: pytest.CaptureFixture[str]) -> None:
+    _terminal.show_comparison(comparison([record("numpy_to_numpy", 0, time=1.0, case={"images": "2000"})]))
+    assert "compare selection --size tiny --all-cases" in capsys.readouterr().out
+
+
+def test_a_missing_start_has_its_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    metrics = Metrics(epoch_time=0.9, steady_time=0.5, start_time=0.1)
+    forked = record("numpy_to_numpy", 0, metrics=metrics, process="forked")
+    _terminal.show_comparison(comparison([forked]))
+    assert "python -m loaders compare selection --fresh" in capsys.readouterr().out
+    _terminal.show_comparison(comparison([msgspec.structs.replace(forked, process="fresh")]))
+    assert "--fresh" not in capsys.readouterr().out

@@ -109,6 +109,8 @@ def test_the_fastest_and_those_that_cannot_be_told_from_it_are_marked() -> None:
     row = Row(
         "selection", "x", "", "identical", None, {}, False, "ok", 5, 5, figures={"time": _estimate(1.0, 0.9, 1.1)}
     )
+    assert to_fastest(row) == "–", "timed in rounds that nothing shares"
+    row = msgspec.structs.replace(row, in_best=True)
     assert to_fastest(row) == "the fastest"
     beside = msgspec.structs.replace(row, best=_judged(1.1, 0.9, 1.3, rounds=9), in_best=True)
     assert to_fastest(beside) == "among the best (0.90 to 1.30): 9 rounds would decide"

@@ -164,7 +164,12 @@ def _drawn_steps(count: int) -> list[int]:
 
 
 def completed(
-    outcome: Outcome, progress: Progress | None, process: Held, tree: Sequence[tuple[float, Held]]
+    outcome: Outcome,
+    progress: Progress | None,
+    process: Held,
+    tree: Sequence[tuple[float, Held]],
+    *,
+    kinds_told: bool = True,
 ) -> Metrics:
     """Return the process's metrics, completed by what only the parent could see: the tree, and how it was ended.
 
@@ -174,6 +179,8 @@ def completed(
         The highest of each kind of memory while there was one process, in bytes.
     tree
         What several processes held together, and when, by the clock that stamps batches.
+    kinds_told
+        Whether the system tells the kinds of memory apart; if not, their metrics are absent.
     """
     metrics = outcome.metrics
     if progress is None:
@@ -194,6 +201,8 @@ def completed(
             file_memory=kinds.file,
             shared_memory=kinds.shared,
         )
+    if not kinds_told:
+        metrics = msgspec.structs.replace(metrics, anonymous_memory=None, file_memory=None, shared_memory=None)
     if tree:
         metrics = msgspec.structs.replace(metrics, peak_memory_tree=max(0, *(held.total for _, held in tree)))
     if metrics.memory_trace and metrics.batches:

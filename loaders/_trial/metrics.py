@@ -124,6 +124,7 @@ class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
             name="start",
             heading="start",
             tracked=True,
+            fresh_only=True,
         ),
     ] = None
     wait_time: Annotated[
@@ -144,6 +145,7 @@ class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
             name="first_batch",
             scale="ratio",
             tracked=True,
+            fresh_only=True,
         ),
     ] = None
     sample_time: Annotated[

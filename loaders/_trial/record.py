@@ -120,6 +120,15 @@ class Record(msgspec.Struct, frozen=True):
     tries: Annotated[int, msgspec.Meta(ge=1, le=100)] = 1
     schema: int = SCHEMA
 
+    @property
+    def pairing(self) -> int:
+        """The number by which to pair trials of several cases: the round, below zero for forked trials.
+
+        So none pairs with a trial that started otherwise: within a case all of a round start alike, but the same round
+        of another case may not.
+        """
+        return self.round if self.process == "fresh" else ~self.round
+
 
 class Measured(msgspec.Struct, frozen=True, tag=True):
     """The fresh process has finished measuring memory; what it holds from now on is in no figure."""

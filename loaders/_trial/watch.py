@@ -114,7 +114,9 @@ def run_trial(
         strategy=trial.strategy,
         status=outcome.status,
         message=shortened(outcome.message),
-        metrics=assemble.completed(outcome, progress, seen.process, seen.tree),
+        metrics=assemble.completed(
+            outcome, progress, seen.process, seen.tree, kinds_told=memory.tells_kinds(tree=bool(seen.tree))
+        ),
         environment=msgspec.structs.replace(environment, machine=machine.machine_name(), commit=machine.commit()),
         case=trial.case,
         size=corpus.manifest.size,

@@ -171,6 +171,11 @@ class TestCompleted:
         assert (found.peak_memory, found.peak_memory_tree) == (50 * MIB, 110 * MIB)
         assert (found.needed_memory, found.anonymous_memory, found.file_memory) == (100 * MIB, 100 * MIB, 30 * MIB)
 
+    def test_kinds_that_the_system_does_not_tell_are_absent(self) -> None:
+        found = assemble.completed(self.OK, self.PROGRESS, Held(80 * MIB), [], kinds_told=False)
+        assert (found.anonymous_memory, found.file_memory, found.shared_memory) == (None, None, None)
+        assert (found.peak_memory, found.needed_memory) == (50 * MIB, 70 * MIB)
+
     @pytest.mark.parametrize("status", ["over_budget", "timed_out"])
     def test_one_that_was_ended_has_the_peak_that_was_seen(self, status: Any) -> None:
         found = assemble.completed(Outcome(status), self.PROGRESS, Held(30 * MIB), [(1.0, Held(40 * MIB))])

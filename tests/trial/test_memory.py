@@ -233,6 +233,15 @@ def test_the_kernel_keeps_the_peak() -> None:
     assert isinstance(memory.peak_instrument(), memory.KernelPeak)
 
 
+def test_what_the_system_tells_is_known_beforehand(monkeypatch: pytest.MonkeyPatch) -> None:
+    status, rollup = Path("/proc/self/status"), Path("/proc/self/smaps_rollup")
+    assert memory.tells_kinds(tree=False) == (status.exists() and "RssAnon:" in status.read_text())
+    assert memory.tells_kinds(tree=True) == (rollup.exists() and "Pss_Anon:" in rollup.read_text())
+    for name, is_tree in (("KINDS", False), ("SHARES", True)):
+        monkeypatch.setattr(memory, name, (b"NoSuchField:",))
+        assert not memory.tells_kinds(tree=is_tree)
+
+
 def test_a_process_that_is_gone_holds_nothing() -> None:
     process = subprocess.Popen(
         [sys.executable, "-S", "-c", "print(flush=True); input()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
