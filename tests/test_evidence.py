@@ -72,6 +72,38 @@ def test_checks_seldom_cry_wolf_and_find_what_fails_only_now(published: Noise) -
     assert [count.is_reached for count in counts] == [True, True], counts
 
 
+@pytest.mark.parametrize(("shared", "own", "correlation"), [(0.2, 0.1, 0.8), (0.0, 0.1, 0.0)])
+def test_pairing_gains_what_a_round_has_in_common(shared: float, own: float, correlation: float) -> None:
+    random = np.random.default_rng(1)
+    records = []
+    for run in range(40):
+        drift = random.normal(0, shared, 8)
+        records += [
+            msgspec.structs.replace(
+                RECORD,
+                strategy=name,
+                round=index,
+                run=str(run),
+                metrics=Metrics(epoch_time=float(np.exp(drift[index] + random.normal(0, own)))),
+            )
+            for name in ("numpy_to_numpy", "mixed_copy", "permutation_index")
+            for index in range(8)
+        ]
+    found, gained = _evidence.pairing(records)
+    assert found.share == pytest.approx(correlation, abs=0.07)
+    assert gained.share == pytest.approx(correlation, abs=0.1), "both spread alike"
+    assert (found.repetitions, "95 % interval" in found.what) == (40, True)
+    alone = [each for each in records if each.strategy != "numpy_to_numpy"]
+    with pytest.raises(InputError, match="with its baseline"):
+        _evidence.pairing(alone)
+
+
+def test_the_published_trials_show_what_pairing_gains() -> None:
+    found, _ = _evidence.pairing(_evidence.decoded(PUBLISHED))
+    assert found.repetitions > 5
+    assert -1 <= found.share <= 1
+
+
 def test_a_count_misses_by_more_than_chance_only() -> None:
     assert Count("x", 0.92, 0.01, 100, "at least", 0.93).is_reached
     assert not Count("x", 0.90, 0.01, 100, "at least", 0.93).is_reached
