@@ -8,6 +8,7 @@ one line, with its commit and processor.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -105,12 +106,20 @@ def noise(records: Iterable[Record]) -> Noise:
 
 
 def _comparisons(records: Iterable[Record]) -> list[dict[str, dict[int, float]]]:
-    """Return the times of every comparison with enough rounds, of the strategies that have all of them."""
+    """Return the times of every comparison with enough rounds: rounds of at least half of its strategies.
+
+    Strategies that miss one of these rounds are left out.
+    """
     found = []
     for _, times in _times(records):
-        most = max(map(len, times.values()), default=0)
-        whole = {name: values for name, values in times.items() if len(values) == most}
-        if most >= LEAST_ROUNDS and len(whole) > 1:
+        ran = Counter(index for values in times.values() for index in values)
+        rounds = [index for index, count in ran.items() if count >= max(ran.values()) / 2]
+        whole = {
+            name: {index: values[index] for index in rounds}
+            for name, values in times.items()
+            if all(index in values for index in rounds)
+        }
+        if len(rounds) >= LEAST_ROUNDS and len(whole) > 1:
             found.append(whole)
     return found
 

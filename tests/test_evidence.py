@@ -47,6 +47,12 @@ def test_the_noise_of_trials_is_their_spread_without_strategy_and_round() -> Non
         _evidence.noise(_records(spreads, 2))
 
 
+def test_noise_is_taken_of_all_strategies_though_a_few_ran_for_more_rounds() -> None:
+    records = _records({f"s{index}": 0.05 for index in range(10)}, 8)
+    longer = [each for each in _records({"s0": 0.05, "s1": 0.05}, 24) if each.round >= 8]
+    assert len(_evidence.noise([*records, *longer]).residuals) == 80
+
+
 def test_the_published_trials_have_noise_enough(published: Noise) -> None:
     assert len(published.residuals) > 500
     assert 0.03 < float(np.median(np.concatenate(published.spreads))) < 0.2

@@ -109,8 +109,10 @@ def command(
     if as_json:
         documents = [_rows.document(each) for each in found]
         print_json(documents[0] if len(asked) == len(documents) == 1 else documents)
-    if minutes and _compare.is_left(plans, every):
-        say(f"the {minutes:g} minutes are up; to go on: python -m loaders {shlex.join(sys.argv[1:])}")
+    if minutes:
+        again = f"python -m loaders {shlex.join(sys.argv[1:])}"
+        is_left = _compare.is_left(plans, every)
+        say(f"the {minutes:g} minutes are up; to go on: {again}" if is_left else f"all is measured; anew: {again}")
     bad = any(each.status not in ("ok", "skipped") for records in every.values() for each in records)
     sys.exit(1 if bad else 0)
 

@@ -72,16 +72,16 @@ def _of_round(plan: Plan, index: int, records: Sequence[Record], looked: dict[st
     order.shuffle(wanted)
     for case, strategies in wanted:
         order.shuffle(strategies)
-        due = [each for each in strategies if _is_due(index, each, case, records)]
+        of_case = [each for each in records if each.case == case]
+        due = [name for name in strategies if _is_due(index, [each for each in of_case if each.strategy == name])]
         if due:
             yield Block(plan, index, case, due, planned, plan.starts_fresh(index, case, strategies))
 
 
-def _is_due(index: int, strategy: str, case: dict[str, str], records: Sequence[Record]) -> bool:
-    """Whether a trial is not done, and its strategy has not failed too often."""
-    same = [each for each in records if each.strategy == strategy and each.case == case]
-    failures = sum(each.status != "ok" for each in same)
-    return failures < GIVE_UP_AFTER and all(each.round != index for each in same)
+def _is_due(index: int, own: Sequence[Record]) -> bool:
+    """Whether a strategy's trial of a round is not done, and it has not failed too often in this case."""
+    failures = sum(each.status != "ok" for each in own)
+    return failures < GIVE_UP_AFTER and all(each.round != index for each in own)
 
 
 def _wanted(
