@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import groupby
 from typing import TypeVar
 
 import msgspec
@@ -29,6 +31,7 @@ from loaders._check import equivalence, selftest, show
 from loaders._check.equivalence import Equivalence
 from loaders._check.run import Outcome
 from loaders._check.selftest import Tally
+from loaders._compare.schedule import Open
 from loaders._evidence import Experiment
 from loaders._figures import declared
 from loaders._resolution import Calibration
@@ -68,19 +71,25 @@ def track_pictures(pictures: Iterable[T], count: int) -> Iterable[T]:
 
 
 class Bar:
-    """The progress of one comparison."""
+    """The progress of comparisons: the share of the trials, or of the time budget."""
 
-    def __init__(self, bar: Progress, question: str, total: int) -> None:
-        self._bar = bar
-        self._task = bar.add_task(question, total=total, strategy="")
+    def __init__(self, bar: Progress, trials: int, seconds: float | None) -> None:
+        self._bar, self._seconds = bar, seconds
+        self._begun, self._trials, self._done = time.monotonic(), trials, 0
+        self._task = bar.add_task("comparing", total=seconds or trials, strategy="")
 
     def begin(self, trial: Trial) -> None:
         """Show the name of the trial in progress."""
-        self._bar.update(self._task, strategy=f"{trial.strategy} {case_in_words(trial.case)}")
+        words = " ".join(filter(None, [trial.question, trial.strategy, case_in_words(trial.case)]))
+        self._bar.update(self._task, strategy=words)
 
     def done(self, record: Record) -> None:
         """Count a trial; report a failure at once."""
-        self._bar.advance(self._task)
+        self._done += 1
+        if self._seconds:
+            self._bar.update(self._task, completed=time.monotonic() - self._begun)
+        else:  # what is still open may take more trials than were foreseen
+            self._bar.update(self._task, completed=self._done, total=max(self._trials, self._done))
         if record.status not in ("ok", "skipped"):
             self._bar.console.print(
                 f"{record.strategy}: {record.status.replace('_', ' ')}: {record.message}", markup=False, highlight=False
@@ -88,17 +97,38 @@ class Bar:
 
 
 @contextmanager
-def progress(question: str, total: int) -> Iterator[Bar]:
-    """Show the progress of a comparison."""
+def progress(trials: int, seconds: float | None) -> Iterator[Bar]:
+    """Show the progress of comparisons of this many trials, or with a budget of so many seconds."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
-        MofNCompleteColumn(),
+        TimeElapsedColumn() if seconds else MofNCompleteColumn(),
         TimeRemainingColumn(),
         TextColumn("{task.fields[strategy]}"),
     )
     with Progress(*columns, console=_errors) as bar:
-        yield Bar(bar, question, total)
+        yield Bar(bar, trials, seconds)
+
+
+NAMED = 3
+"""How many ratios that need more rounds are named for each case; the others are counted."""
+
+
+def show_open(question: str, ratios: Sequence[Open]) -> None:
+    """Print which ratios of a comparison need more rounds, the widest first, and how many rounds in total."""
+    for case, of_case in groupby(ratios, lambda each: each.case):
+        found = sorted(of_case, key=lambda each: -each.half)
+        named = ", ".join(
+            f"{each.figure} of {each.strategy} against {each.other} ({_need(each)})" for each in found[:NAMED]
+        )
+        more = f", and {len(found) - NAMED} more" if len(found) > NAMED else ""
+        where = " ".join(filter(None, [question, case_in_words(case)]))
+        _output.print(f"{where} needs more rounds: {named}{more}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _need(ratio: Open) -> str:
+    known = "measured once" if math.isinf(ratio.half) else f"± {ratio.half:.0%}"
+    return f"{known}; {ratio.rounds} rounds in total" if ratio.rounds else known
 
 
 def show_comparison(comparison: Comparison) -> None:

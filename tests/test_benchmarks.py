@@ -48,6 +48,11 @@ def test_units_are_seconds_and_bytes_only(discovered: dict[str, Any]) -> None:
     assert all(each.unit == "bytes" for name, each in discovered.items() if "memory" in name or "mem_" in name)
 
 
+def test_what_asv_times_itself_runs_once(discovered: dict[str, Any]) -> None:
+    own = [each for name, each in discovered.items() if name.endswith(".Drain.time_epoch")]
+    assert {(each.rounds, each.repeat, each.number) for each in own} == {(1, 1, 1)}
+
+
 def test_parameters_are_the_registry_of_the_working_tree() -> None:
     params, names = _base.parameters("resize")
     assert params[0] == list(_registry.variants("resize"))

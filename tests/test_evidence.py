@@ -50,6 +50,12 @@ def test_the_noise_of_trials_is_their_spread_without_strategy_and_round() -> Non
         _evidence.noise(_records(spreads, 2))
 
 
+def test_noise_is_taken_of_all_strategies_though_a_few_ran_for_more_rounds() -> None:
+    records = _records({f"s{index}": 0.05 for index in range(10)}, 8)
+    longer = [each for each in _records({"s0": 0.05, "s1": 0.05}, 24) if each.round >= 8]
+    assert len(_evidence.noise([*records, *longer]).residuals) == 80
+
+
 def test_the_published_trials_have_noise_enough(published: Noise) -> None:
     assert len(published.residuals) > 500
     assert 0.03 < float(np.median(np.concatenate(published.spreads))) < 0.2
@@ -73,6 +79,38 @@ def test_a_judge_that_is_too_sure_is_found_out(published: Noise, monkeypatch: py
 def test_checks_seldom_cry_wolf_and_find_what_fails_only_now(published: Noise) -> None:
     counts = _evidence.checks(published, 30)
     assert [count.is_reached for count in counts] == [True, True], counts
+
+
+@pytest.mark.parametrize(("shared", "own", "correlation"), [(0.2, 0.1, 0.8), (0.0, 0.1, 0.0)])
+def test_pairing_gains_what_a_round_has_in_common(shared: float, own: float, correlation: float) -> None:
+    random = np.random.default_rng(1)
+    records = []
+    for run in range(40):
+        drift = random.normal(0, shared, 8)
+        records += [
+            msgspec.structs.replace(
+                RECORD,
+                strategy=name,
+                round=index,
+                run=str(run),
+                metrics=Metrics(epoch_time=float(np.exp(drift[index] + random.normal(0, own)))),
+            )
+            for name in ("numpy_to_numpy", "mixed_copy", "permutation_index")
+            for index in range(8)
+        ]
+    found, gained = _evidence.pairing(records)
+    assert found.share == pytest.approx(correlation, abs=0.07)
+    assert gained.share == pytest.approx(correlation, abs=0.1), "both spread alike"
+    assert (found.repetitions, "95 % interval" in found.what) == (40, True)
+    alone = [each for each in records if each.strategy != "numpy_to_numpy"]
+    with pytest.raises(InputError, match="with its baseline"):
+        _evidence.pairing(alone)
+
+
+def test_the_published_trials_show_what_pairing_gains() -> None:
+    found, _ = _evidence.pairing(_evidence.decoded(PUBLISHED))
+    assert found.repetitions > 5
+    assert -1 <= found.share <= 1
 
 
 def test_a_count_misses_by_more_than_chance_only() -> None:

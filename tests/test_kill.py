@@ -21,6 +21,7 @@ import psutil
 import pytest
 
 from loaders import _compare, _durable
+from loaders._compare import running
 from loaders._corpus import Corpus
 from loaders._errors import InputError
 from loaders._trial import log, pages
@@ -30,6 +31,7 @@ from tests.trial.conftest import marked
 from tests.trial.test_log import RECORD
 
 KILLS = int(os.environ.get("LOADERS_KILLS", "6"))
+ROUNDS = max(1, min(8, KILLS // 10))  # in later ones only what is still open would run
 HOW = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 MINE = """
 import os, subprocess, time
@@ -116,7 +118,7 @@ def _wait_until(holds: Callable[[], object], seconds: float = 60) -> None:
 
 @pytest.mark.usefixtures("corpus")
 def test_killed_at_random_moments_it_loses_nothing_and_leaves_nothing(tmp_path: Path, results: Path) -> None:
-    run, moments = Run(tmp_path, results, rounds=max(1, KILLS // 10), forks=True), random.Random(1)
+    run, moments = Run(tmp_path, results, rounds=ROUNDS, forks=True), random.Random(1)
     killed: Counter[str] = Counter()
     finished = 0
     while killed.total() < KILLS:
@@ -147,9 +149,7 @@ def test_killed_at_random_moments_it_loses_nothing_and_leaves_nothing(tmp_path: 
     assert {each.status for each in records} == {"ok"}
     assert {each.process for each in records} == {"forked" if pages.AVAILABLE else "fresh"}
     runs = Counter(each.run for each in records)
-    assert set(runs.values()) == {9 * max(1, KILLS // 10)}, (
-        "each run was continued to its end, and then a new one begun"
-    )
+    assert set(runs.values()) == {9 * ROUNDS}, "each run was continued to its end, and then a new one begun"
     assert len(runs) == finished + 1
     assert list((tmp_path / "tmp").iterdir()) == []
     assert sorted(path.name for path in run.log.parent.iterdir()) == [".running", log.NAME]
@@ -218,7 +218,7 @@ class TestPowerCut:
     ) -> None:
         planned = _compare.Plan("selection", ("mixed_copy", "list_to_list"), ({"images": "500"},), 3, corpus, 2**30, 60)
         path, moments = log.log_path("tested"), random.Random(3)
-        monkeypatch.setattr(_compare, "run_trial", runner := Runner())
+        monkeypatch.setattr(running, "run_trial", runner := Runner())
         runner.stop_at = 5
         with pytest.raises(KeyboardInterrupt):
             _compare.run(planned)
@@ -271,7 +271,7 @@ class TestFullDisk:
             record = runner(*arguments, **more)  # type: ignore[arg-type]
             return msgspec.structs.replace(record, message="x" * 10_000)
 
-        monkeypatch.setattr(_compare, "run_trial", fills)
+        monkeypatch.setattr(running, "run_trial", fills)
         with pytest.raises(
             InputError, match=r"No space left on device; free .*; this trial and the earlier ones are kept"
         ):

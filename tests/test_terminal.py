@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import math
+
 import msgspec
 import pytest
 
 from loaders import _terminal
+from loaders._compare.schedule import Open
 from loaders._contract import OrderQuality
 from loaders._rows import comparison
 from loaders._trial.metrics import Disturbance, MemoryTrace, Metrics
@@ -79,3 +82,18 @@ def test_a_missing_start_has_its_reason(capsys: pytest.CaptureFixture[str]) -> N
     assert "python -m loaders compare selection --fresh" in capsys.readouterr().out
     _terminal.show_comparison(comparison([msgspec.structs.replace(forked, process="fresh")]))
     assert "--fresh" not in capsys.readouterr().out
+
+
+def test_what_needs_more_rounds_is_named_by_case_with_their_number(capsys: pytest.CaptureFixture[str]) -> None:
+    few, many = {"images": "500"}, {"images": "2000"}
+    found = [Open(few, f"s{index}", "b", "time", index / 10, 10 * index) for index in range(1, 6)]
+    found.append(Open(many, "new", "b", "memory", math.inf, None))
+    _terminal.show_open("selection", found)
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == (
+        "selection images 500 needs more rounds: time of s5 against b (± 50%; 50 rounds in total), time of s4 against "
+        "b (± 40%; 40 rounds in total), time of s3 against b (± 30%; 30 rounds in total), and 2 more"
+    )
+    assert second == "selection images 2000 needs more rounds: memory of new against b (measured once)"
+    _terminal.show_open("selection", [])
+    assert capsys.readouterr().out == ""

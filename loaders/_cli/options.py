@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import wraps
@@ -31,6 +32,17 @@ def amount_of_memory(value: str) -> int:
     if amount <= 0:
         raise click.BadParameter(f"{value!r} is not an amount of memory; write 2GiB or 512MiB")
     return amount
+
+
+def share(value: str) -> float:
+    """Return the share in ``5%``, as a number from 0 to 1."""
+    try:
+        percent = float(str(value).strip().removesuffix("%"))
+    except ValueError:
+        percent = math.nan
+    if not 0 < percent <= 100:
+        raise click.BadParameter(f"{value!r} is not a share; write 5%")
+    return percent / 100
 
 
 outside = click.option(

@@ -18,7 +18,7 @@ import psutil
 from loaders._corpus import Corpus
 from loaders._trial import assemble, imports, launch, machine, memory
 from loaders._trial import group as groups
-from loaders._trial.launch import Place, Running, Server
+from loaders._trial.launch import LostServerError, Place, Running, Server
 from loaders._trial.memory import Held
 from loaders._trial.metrics import Disturbance
 from loaders._trial.record import Environment, Imported, Measured, Outcome, Progress, Record, Trial, shortened
@@ -103,7 +103,7 @@ def run_trial(
     Raises
     ------
     LostServerError
-        If the server has ended; a new one can run the trial.
+        If the server had ended before. If it ends in the middle, the trial has failed.
     """
     started, clock = datetime.now(UTC), time.monotonic()
     tried, tries = least_disturbed(lambda: _tried(trial, server), repeats)
@@ -200,7 +200,10 @@ def _attempt(trial: Trial, server: Server | None) -> _Tried:
         is_forked = server is not None and server.takes(trial)
         way = launch.forked(trial, place, server) if server and is_forked else launch.fresh(trial, place)
         with way as running:
-            ended = _look_after(running, place, trial, seen)
+            try:
+                ended = _look_after(running, place, trial, seen)
+            except LostServerError:
+                ended = Outcome("failed", "the process that it was forked from has ended")
         group = place.group
         seen.limited_by = "cgroup" if group and groups.held(group) else "process tree"
         if group and not ended and groups.out_of_memory(group):

@@ -80,16 +80,16 @@ def test_a_fork_begins_alone_with_what_the_server_imported_and_numbers_of_its_ow
 
 
 @FORKED
-def test_a_trial_whose_server_ends_is_lost_not_failed_and_leaves_nothing(
+def test_a_trial_whose_server_ends_fails_with_it_and_leaves_nothing(
     strategy: Strategy, server: Server, tmp_path: Path
 ) -> None:
     pids = tmp_path / "pids"
-    with pytest.raises(LostServerError):
-        strategy(
-            f"child = subprocess.Popen(['sleep', '100'])\n"
-            f"print(os.getpid(), child.pid, file=open({str(pids)!r}, 'w'))\n"
-            f"os.kill({server._process.pid}, 9)\ntime.sleep(100)"
-        )
+    record = strategy(
+        f"child = subprocess.Popen(['sleep', '100'])\n"
+        f"print(os.getpid(), child.pid, file=open({str(pids)!r}, 'w'))\n"
+        f"os.kill({server._process.pid}, 9)\ntime.sleep(100)"
+    )
+    assert (record.status, record.message) == ("failed", "the process that it was forked from has ended")
     assert server.is_lost
     deadline = time.monotonic() + 10
     while marked(str(tmp_path)):
