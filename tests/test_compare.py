@@ -267,6 +267,12 @@ def test_questions_advance_together_and_calibration_stays_cheap(corpus: Corpus, 
     assert max(index for index, _ in order) > 3
 
 
+def test_a_budget_completes_as_many_questions_as_possible(corpus: Corpus) -> None:
+    order = [each.question for each in _compare.cheapest_first(_staged(corpus, *_registry.questions()))]
+    assert order[0] == "calibration"
+    assert order.index("selection") < order.index("caching") < order.index("batching")
+
+
 def test_with_all_amounts_that_the_law_of_memory_needs(corpus: Corpus) -> None:
     (planned,) = _staged(corpus, "caching")
     first = [each for each in schedule.blocks([planned], {"caching": []}) if each.index == 0]

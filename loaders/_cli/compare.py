@@ -90,7 +90,8 @@ def command(
     ]
     seconds = minutes and 60 * minutes
     with _terminal.progress(sum(each.trials for each in plans), seconds) as bar:
-        every = _compare.run_together(plans, seconds=seconds, done=bar.done, begin=bar.begin, say=say)
+        order = _compare.cheapest_first(plans)
+        every = _compare.run_together(order, seconds=seconds, done=bar.done, begin=bar.begin, say=say)
     calibration = _resolution.newest(log.read(log.log_path(machine.machine_name())))
     found: list[Comparison] = []
     for question, planned in zip(asked, plans, strict=True):

@@ -5,8 +5,8 @@
 ``running``   servers, the time budget, and the log
 """
 
-from loaders._compare.plans import SEED, Plan, plan
+from loaders._compare.plans import SEED, Plan, cheapest_first, plan
 from loaders._compare.running import run, run_together
 from loaders._compare.schedule import is_left, open_ratios
 
-__all__ = ["SEED", "Plan", "is_left", "open_ratios", "plan", "run", "run_together"]
+__all__ = ["SEED", "Plan", "cheapest_first", "is_left", "open_ratios", "plan", "run", "run_together"]

@@ -7,7 +7,7 @@ import functools
 import hashlib
 import platform
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -237,6 +237,14 @@ def plan(
             f"these values go together: {possible}"
         )
     return planned
+
+
+def cheapest_first(plans: Iterable[Plan]) -> list[Plan]:
+    """Return plans in an order that completes as many questions as possible before the time is up.
+
+    Calibration comes first, as the others need the resolution that it measures, then the question with fewest trials.
+    """
+    return sorted(plans, key=lambda each: (not _registry.find_question(each.question).calibrates, each.trials))
 
 
 def _quick(question: str) -> list[str]:
