@@ -21,7 +21,7 @@ from loaders import _compare, _registry
 from loaders._check.equivalence import Way
 from loaders._compare import GIVE_UP_AFTER, SEED, Plan
 from loaders._corpus import Corpus
-from loaders._trial import Record, Trial, log, run_trial
+from loaders._trial import Record, Trial, log, run_trial, watch
 from loaders._trial.launch import Server
 
 AMOUNT = "x4"
@@ -98,6 +98,7 @@ def measure(
                         round=index,
                         planned=2 * len(forked_in(planned)),
                         server=server if way == "forked" else None,
+                        repeats=watch.repeats_left(records),
                     )
                     record = _without_traces(record)
                     log.append(path, record)

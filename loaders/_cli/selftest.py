@@ -121,7 +121,7 @@ def _start(questions: Sequence[str], rounds: int, seconds: float) -> list[Equiva
     total = rounds * sum(2 * len(start.forked_in(each)) for each in forked)
     name = machine.machine_name()
     path = log.log_path(name).with_name(equivalence.NAME)
-    with log.exclusive(name), _terminal.progress("fresh and forked", total) as bar:
+    with log.exclusive(name), _terminal.progress(total, None if math.isinf(seconds) else seconds) as bar:
         log.refuse_other_processor(path, machine.processor())
         records = start.measure(forked, path, rounds=rounds, seconds=seconds, begin=bar.begin, done=bar.done, say=say)
     return [*equivalence.judged(records), *skipped]

@@ -7,6 +7,16 @@
 
 from loaders._compare.plans import SEED, Plan, cheapest_first, plan
 from loaders._compare.running import run, run_together
-from loaders._compare.schedule import is_left, open_ratios
+from loaders._compare.schedule import GIVE_UP_AFTER, is_left, open_ratios
 
-__all__ = ["SEED", "Plan", "cheapest_first", "is_left", "open_ratios", "plan", "run", "run_together"]
+__all__ = [
+    "GIVE_UP_AFTER",
+    "SEED",
+    "Plan",
+    "cheapest_first",
+    "is_left",
+    "open_ratios",
+    "plan",
+    "run",
+    "run_together",
+]
