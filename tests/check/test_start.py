@@ -37,7 +37,17 @@ class StandIn:
         self.fails: set[tuple[str, str]] = set()
         self.reason = ""
 
-    def trial(self, trial: Trial, corpus: Corpus, *, run: str, round: int, planned: int, server: Any) -> Record:  # noqa: A002
+    def trial(  # noqa: PLR0913
+        self,
+        trial: Trial,
+        corpus: Corpus,
+        *,
+        run: str,
+        round: int,
+        planned: int,
+        server: Any,
+        **_: object,  # noqa: A002
+    ) -> Record:
         if len(self.ran) == self.stop_at:
             raise KeyboardInterrupt
         assert server is None or (server is self.servers[-1] and not server.is_ended)
