@@ -37,7 +37,7 @@ class StandIn:
         self.fails: set[tuple[str, str]] = set()
         self.reason = ""
 
-    def trial(  # noqa: PLR0913
+    def trial(
         self,
         trial: Trial,
         corpus: Corpus,
