@@ -43,10 +43,10 @@ class StandIn:
         corpus: Corpus,
         *,
         run: str,
-        round: int,
+        round: int,  # noqa: A002
         planned: int,
         server: Any,
-        **_: object,  # noqa: A002
+        **_: object,
     ) -> Record:
         if len(self.ran) == self.stop_at:
             raise KeyboardInterrupt
