@@ -165,9 +165,8 @@ def _open(records: Sequence[Record], until: float | None) -> list[Open]:
     leading = _contenders(rows)
     baseline = next((row.strategy for row in rows if row.is_baseline), "")
     fastest = next((row.strategy for row in rows if row.in_best and row.best is None), "")
-    found: dict[
-        tuple[str, frozenset[str]], Open
-    ] = {}  # a pair may be that of a ratio to the baseline and to the fastest
+    # Keyed by figure and pair: the baseline may be the fastest, and is then met twice.
+    found: dict[tuple[str, frozenset[str]], Open] = {}
     for row in rows:
         for figure, other, judged in (
             ("time", baseline, row.ratio),
