@@ -234,6 +234,8 @@ def test_a_precision_ends_a_case_whose_ratios_reach_it_and_24_rounds_end_all(pla
     assert max(each.round for each in records) == 23
     left = _compare.open_ratios(noisy, records)
     assert left
+    pairs = Counter((each.figure, str(each.case), frozenset((each.strategy, each.other))) for each in left)
+    assert set(pairs.values()) == {1}, "each pair is named once"
     assert all(each.rounds is None or each.rounds > 24 for each in left), "it says how many more rounds it would need"
 
 

@@ -165,7 +165,8 @@ def _open(records: Sequence[Record], until: float | None) -> list[Open]:
     leading = _contenders(rows)
     baseline = next((row.strategy for row in rows if row.is_baseline), "")
     fastest = next((row.strategy for row in rows if row.in_best and row.best is None), "")
-    found = []
+    # Keyed by figure and pair: the baseline may be the fastest, and is then met twice.
+    found: dict[tuple[str, frozenset[str]], Open] = {}
     for row in rows:
         for figure, other, judged in (
             ("time", baseline, row.ratio),
@@ -178,10 +179,10 @@ def _open(records: Sequence[Record], until: float | None) -> list[Open]:
             half = half_width(judged.ratio)
             wide = until is not None and figure == "time" and row.strategy in leading and half > until
             if wide or judged.verdict == "undecided":
-                found.append(
-                    Open(row.case, row.strategy, other, figure, half, _rounds(judged, half, until if wide else None))
-                )
-    return found
+                needed = _rounds(judged, half, until if wide else None)
+                pair = figure, frozenset((row.strategy, other))
+                found.setdefault(pair, Open(row.case, row.strategy, other, figure, half, needed))
+    return list(found.values())
 
 
 def half_width(ratio: Estimate) -> float:
