@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from loaders import _registry
 from loaders._cli import options
@@ -33,6 +34,8 @@ def command(checks: int, minutes: float, subject: str, *, as_json: bool) -> None
     """
     from loaders import _compare, _terminal
     from loaders._check import selftest as own
+    from loaders._check.serve import Forks
+    from loaders._check.trials import CHECKED
     from loaders._trial import log, machine, run_trial
 
     corpus = options.open_corpus("tiny", strict=True)
@@ -41,11 +44,14 @@ def command(checks: int, minutes: float, subject: str, *, as_json: bool) -> None
     kinds = own.KINDS_OF[subject]
 
     def trial(strategy: str, seed: int) -> Record:
-        return run_trial(planned.trial(strategy, planned.cases[0], seed), corpus)
+        asked = planned.trial(strategy, planned.cases[0], seed)
+        asked = msgspec.structs.replace(asked, slow=False, checked=seed % CHECKED == 1)  # as in a check
+        return forks.run(asked, corpus) if planned.forks else run_trial(asked, corpus)
 
-    with log.exclusive(machine.machine_name()):
+    with log.exclusive(machine.machine_name()), Forks(planned.modules) as forks:
+        begin = forks.begin if planned.forks else None
         path = log.log_path(machine.machine_name()).with_name(own.NAME)
-        tallies = own.selftest(checks, minutes * 60, trial, path, kinds, told=_terminal.told_of_selftest)
+        tallies = own.selftest(checks, minutes * 60, trial, path, kinds, begin=begin, told=_terminal.told_of_selftest)
     if as_json:
         print_json(tallies)
     else:
