@@ -182,6 +182,8 @@ def _differences(figure: Figure, blocks: Sequence[Block]) -> list[float]:
 
 def _moderated(own: Difference, others: Sequence[Difference]) -> Difference:
     """Return a difference with what the others' spreads say about its own; its error never becomes smaller."""
+    if not others:
+        return own
     every = [own, *others]
     degrees = [each.degrees for each in every]
     squares = [each.error**2 * each.rounds * each.degrees for each in every]

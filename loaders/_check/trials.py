@@ -195,7 +195,7 @@ def _amount(question: _registry.Question | None) -> list[str]:
 
     A block of a quarter of the data takes a quarter of the time, and blocks are what a verdict needs.
     """
-    if question is None or question.size_axis is None:
+    if question is None or not question.size_axis:
         return []
     axis, values = question.size_axis, list(question.axes[question.size_axis])
     is_more = values.index(question.default_case[axis]) > 1

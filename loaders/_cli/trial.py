@@ -31,6 +31,7 @@ def _serve(context: click.Context, _: click.Parameter, parent: int | None) -> No
             raise InputError(error.format_message()) from error
         return record
 
+    options.register(())
     serve.serve(parent, lambda size: options.open_corpus(size, strict=False), ordered)
     context.exit()
 

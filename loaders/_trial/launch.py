@@ -172,7 +172,7 @@ class Forked:
 
     def wait(self, seconds: float) -> bool:
         """See ``Running``."""
-        if self._code is None and (said := self._server.answer(seconds)):
+        if self._code is None and (said := self._server.answer(seconds)) is not None:
             self._code = said.get("code", -signal.SIGKILL)
         return self._code is not None
 
