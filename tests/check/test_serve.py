@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
@@ -22,10 +21,10 @@ from loaders._check import serve
 from loaders._check.serve import Asked, Forks, Order, Round
 from loaders._corpus import Corpus
 from loaders._errors import InputError
-from loaders._trial import Record, Trial, pages
+from loaders._trial import Record, Trial
 from loaders._trial.launch import LostServerError
+from tests.check.conftest import await_trial, left, needs_forks
 from tests.conftest import ROOT
-from tests.trial.conftest import marked
 from tests.trial.test_log import RECORD
 
 TRIAL = Trial("selection", "quick", {}, "", 1)
@@ -90,29 +89,7 @@ def test_a_server_that_cannot_fork_says_why(monkeypatch: pytest.MonkeyPatch) -> 
         forks.run(TRIAL, CORPUS)
 
 
-PLANTED = """
-import time
-from loaders import variant
-
-def declare(name, seconds, **facts):
-    def strategy(job):
-        if job is None:
-            import tensorflow_that_is_not_installed  # so that it is worth forking
-        time.sleep(seconds if job.seed == 9 else 0)
-        count = job.inputs.draws + (1 if job.seed == 8 else 0)
-        return [job.inputs.images[:count]]
-    strategy.__name__ = name
-    strategy.__doc__ = "Planted by a test."
-    variant(question="selection", **facts)(strategy)
-
-declare("planted_quick", 0)
-declare("planted_slow", 100)
-declare("planted_set", 0, variables={"MALLOC_ARENA_MAX": "1"})
-"""
-
 NAMES = ["planted_quick", "planted_slow", "planted_set"]
-
-needs_forks = pytest.mark.skipif(not pages.AVAILABLE, reason="this system cannot populate pages")
 
 
 class Process:
@@ -140,41 +117,13 @@ class Process:
 
 
 @pytest.fixture
-def variables(tmp_path: Path, corpus: Corpus) -> dict[str, str]:
-    """The environment of a process in a world of its own."""
-    (tmp_path / "planted.py").write_text(PLANTED)
-    (tmp_path / "tmp").mkdir()
-    return {
-        **os.environ,
-        "PYTHONPATH": str(ROOT),
-        "LOADERS_WITH": str(tmp_path / "planted.py"),
-        "LOADERS_RESULTS": str(tmp_path / "results"),
-        "LOADERS_TEST_MARK": str(tmp_path),
-        "TMPDIR": str(tmp_path / "tmp"),
-    }
-
-
-@pytest.fixture
 def served(variables: dict[str, str]) -> Iterator[Process]:
     """The process, which leaves nothing behind."""
     process = Process(variables)
-    yield process
-    process.process.kill()
-    with contextlib.suppress(BrokenPipeError):
-        process.process.communicate()
-    assert _left(variables) == []
-
-
-def _left(variables: dict[str, str]) -> list[str]:
-    """Return what is left of processes and directories once they have had time to go."""
-    end = time.monotonic() + 10
-    while time.monotonic() < end:
-        found = [str(each) for each in marked(variables["LOADERS_TEST_MARK"])]
-        found += [str(each) for each in Path(variables["TMPDIR"]).glob("loaders-trial-*")]
-        if not found:
-            return []
-        time.sleep(0.05)
-    return found
+    with process.process:
+        yield process
+        process.process.kill()
+    assert left(variables) == []
 
 
 ASKED = Asked({"selection": NAMES}, "tiny")
@@ -232,7 +181,7 @@ print(served.trial(_order("planted_slow", seed=9, forked={forked})), flush=True)
 @needs_forks
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 @pytest.mark.parametrize("forked", [True, False])
-def test_whoever_is_killed_nothing_is_left(
+def test_whoever_is_killed_nothing_isleft(
     variables: dict[str, str], tmp_path: Path, how: signal.Signals, *, forked: bool
 ) -> None:
     code = PARENT.format(root=str(ROOT), forked=forked)
@@ -241,25 +190,17 @@ def test_whoever_is_killed_nothing_is_left(
     )
     assert parent.stdout
     assert parent.stdout.readline() == b"told\n"
-    _await_trial(tmp_path)
+    await_trial(tmp_path)
     parent.send_signal(how)
     parent.communicate(timeout=20)
-    assert _left(variables) == []
-
-
-def _await_trial(mark: Path) -> None:
-    """Wait until the slow strategy runs: the trial has reported its baseline."""
-    end = time.monotonic() + 60
-    while not list((mark / "tmp").glob("loaders-trial-*/report.jsonl")):
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    assert left(variables) == []
 
 
 @needs_forks
 def test_a_server_that_is_killed_costs_only_time(served: Process, tmp_path: Path) -> None:
     served.ask(ASKED)
     served.tell(_order("planted_slow", seed=9))
-    _await_trial(tmp_path)
+    await_trial(tmp_path)
     (server,) = psutil.Process(served.process.pid).children()
     server.kill()
     end = time.monotonic() + 60
