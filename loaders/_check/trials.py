@@ -4,8 +4,8 @@ Each side has a process that runs its trials (``loaders._check.serve``). A commi
 trial by its own command line; then the other side does so too, so that no ratio joins a fresh trial and a forked one.
 
 Before a strategy is timed, one trial of each side proves that it delivers what its question asks. Later trials of the
-same code are not all checked, because a check takes as long as the rest: those of every fourth block are, and all are
-as long as none has passed. Every trial must deliver as many samples as the proven one.
+same code are not all checked, because a check takes as long as the rest: one of each side in every fourth block is, and
+all are as long as none has passed. Every trial must deliver as many samples as the proven one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ GRACE = 20.0
 """Seconds allowed for a side's process to end what it has started, which takes milliseconds."""
 
 CHECKED = 4
-"""In one of this many blocks, what the trials deliver is checked."""
+"""In one of this many blocks, what the first trial of each side delivers is checked."""
 
 STEADY, MOST_EPOCHS = 0.5, 10
 """Seconds that the steady epochs of a trial should take together, and the most epochs of one. A trial costs about half
@@ -43,14 +43,15 @@ class Served:
     Attributes
     ----------
     offer
-        What it answered when it was started; ``None`` if its tree is too old for it.
+        What it answered to ``start``; ``None`` if its tree is too old for it.
     """
 
     def __init__(self, side: Side, asked: Asked) -> None:
         self._side, self._asked = side, asked
-        self._start()
+        self.offer: dict[str, Any] | None = None
+        self._launch()
 
-    def _start(self) -> None:
+    def _launch(self) -> None:
         self._printed = tempfile.TemporaryFile()  # noqa: SIM115 - ``end`` closes it
         self._process = subprocess.Popen(
             [*self._side.command, "trial", "--serve", str(os.getpid())],
@@ -61,6 +62,9 @@ class Served:
             env=self._side.variables,
             start_new_session=True,  # Ctrl-C reaches the check alone, which then ends this
         )
+
+    def start(self) -> None:
+        """Say what will be measured, and await the offer; the corpus is built, and the first server started."""
         self.offer = self._ask(self._asked)
 
     def tell(self, line: msgspec.Struct) -> None:
@@ -93,7 +97,8 @@ class Served:
                 return record
             said = self._last_words()
             self.end()
-            self._start()
+            self._launch()
+            self.start()
         return {"status": "failed", "message": f"the process that runs the trials of {self._side.name} ended: {said}"}
 
     def _last_words(self) -> str:
@@ -230,10 +235,9 @@ class _Pair:
     def _run(self, side: int, seed: int) -> dict[str, Any]:
         if not self._proofs:
             self._prove()
-        block = self._counts[side] // 2
-        self._counts[side] += 1
         proof = self._proofs[side]
-        record = self._ordered(side, seed, checked=proof is None or block % CHECKED == CHECKED - 1)
+        record = self._ordered(side, seed, checked=proof is None or self._is_again_due(side))
+        self._counts[side] += 1
         if record["status"] != "ok":
             return record
         if proof is None:
@@ -242,6 +246,10 @@ class _Pair:
             message = f"delivered {record['metrics'].get('samples')} samples, and {proof.get('samples')} when checked"
             return {**record, "status": "wrong_output", "message": message}
         return record
+
+    def _is_again_due(self, side: int) -> bool:
+        """Whether this is a side's first trial in a block whose output is checked."""
+        return self._counts[side] % (2 * CHECKED) == 2 * (CHECKED - 1)
 
     def _prove(self) -> None:
         """Run one checked trial of each side, whose figures do not count."""
@@ -285,6 +293,7 @@ def trials(
         for side in sides:
             served.append(each := Served(side, asked))
             stack.callback(each.end)
+            each.start()
             if each.offer is None:
                 say(f"{side.name} cannot fork its trials, so all start in fresh processes ({each.refusal})")
                 yield Alone(sides, size)

@@ -173,6 +173,7 @@ from loaders._check.trials import Served
 from tests.check.test_serve import ASKED, _order
 root = Path({root!r})
 served = Served(Side("A", root, Path(sys.executable), root / "results"), ASKED)
+served.start()
 print("told", flush=True)
 print(served.trial(_order("planted_slow", seed=9, forked={forked})), flush=True)
 """

@@ -42,7 +42,7 @@ def test_each_side_is_proven_before_it_is_timed_and_now_and_then_again() -> None
     for seed in range(1, 9):
         for run in (pair.a, pair.b, pair.b, pair.a):
             assert run(seed)["status"] == "ok"
-    assert [each.checked for each in a.orders] == [True, *[False] * 6, True, True, *[False] * 6, True, True]
+    assert [each.checked for each in a.orders] == [True, *([False] * 6 + [True, False]) * 2]
     assert [each.checked for each in b.orders] == [each.checked for each in a.orders]
     assert a.orders == b.orders, "the same trials on both sides"
     assert all(each.forked for each in a.orders)
@@ -135,7 +135,9 @@ class Fake:
 
 
 def _served(side: Fake) -> trials.Served:
-    return trials.Served(cast(Side, side), Asked({"batching": ["x"]}, "tiny"))
+    served = trials.Served(cast(Side, side), Asked({"batching": ["x"]}, "tiny"))
+    served.start()
+    return served
 
 
 ORDER = Order(["batching", "x"], forked=True, checked=False)
