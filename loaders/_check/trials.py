@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import os
 import subprocess
 import sys
@@ -31,10 +30,6 @@ GRACE = 20.0
 
 CHECKED = 4
 """In one of this many blocks, what the first trial of each side delivers is checked."""
-
-STEADY, MOST_EPOCHS = 0.5, 10
-"""Seconds that the steady epochs of a trial should take together, and the most epochs of one. A trial costs about half
-a second besides, so shorter ones would be mostly that, and longer ones would leave time for few blocks."""
 
 
 class Served:
@@ -185,12 +180,10 @@ class Together:
     def of(self, question: str, name: str) -> Sequence[Callable[[int], dict[str, Any]]]:
         """See ``Trials``."""
         known = _registry.questions().get(question)
-        full = f"{question}.{name}"
         pair = _Pair(
             [each.trial for each in self._served],
             [question, name, "--size", self._size, *_amount(known)],
-            forked=full in self._forked,
-            is_steady=known is not None and known.ranked_by == "steady_time",
+            forked=f"{question}.{name}" in self._forked,
         )
         return pair.a, pair.b
 
@@ -208,7 +201,7 @@ def _amount(question: _registry.Question | None) -> list[str]:
 
 
 class _Pair:
-    """The trials of one strategy on both sides, with the same arguments, epochs and checks."""
+    """The trials of one strategy on both sides, with the same arguments and checks."""
 
     def __init__(
         self,
@@ -216,12 +209,9 @@ class _Pair:
         arguments: Sequence[str],
         *,
         forked: bool,
-        is_steady: bool,
     ) -> None:
-        self._sides, self._arguments = sides, list(arguments)
-        self._forked, self._is_steady = forked, is_steady
+        self._sides, self._arguments, self._forked = sides, list(arguments), forked
         self._proofs: list[dict[str, Any] | None] = []
-        self._epochs: list[str] = []
         self._counts = [0, 0]
 
     def a(self, seed: int) -> dict[str, Any]:
@@ -255,18 +245,10 @@ class _Pair:
         """Run one checked trial of each side, whose figures do not count."""
         records = [self._ordered(side, 0, checked=True) for side in (0, 1)]
         self._proofs = [each["metrics"] if each["status"] == "ok" else None for each in records]
-        times = [each["steady_time"] for each in self._proofs if each and each.get("steady_time")]
-        if self._is_steady and times:
-            self._epochs = ["--epochs", str(epochs(max(times)))]
 
     def _ordered(self, side: int, seed: int, *, checked: bool) -> dict[str, Any]:
-        arguments = [*self._arguments, *self._epochs, "--seed", str(seed)]
+        arguments = [*self._arguments, "--seed", str(seed)]
         return self._sides[side](Order(arguments, forked=self._forked, checked=checked))
-
-
-def epochs(steady_time: float) -> int:
-    """Return how many epochs a trial has, the first included, so that the steady ones take about ``STEADY`` seconds."""
-    return 1 + min(max(1, math.ceil(STEADY / steady_time)), MOST_EPOCHS - 1)
 
 
 @contextlib.contextmanager

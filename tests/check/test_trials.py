@@ -32,8 +32,8 @@ class Ordered:
         return {"status": "ok", "message": "", "metrics": metrics, **self.record}
 
 
-def _pair(a: Ordered, b: Ordered, *, is_steady: bool = True) -> trials._Pair:
-    return trials._Pair([a, b], ["batching", "x"], forked=True, is_steady=is_steady)
+def _pair(a: Ordered, b: Ordered) -> trials._Pair:
+    return trials._Pair([a, b], ["batching", "x"], forked=True)
 
 
 def test_each_side_is_proven_before_it_is_timed_and_now_and_then_again() -> None:
@@ -46,22 +46,6 @@ def test_each_side_is_proven_before_it_is_timed_and_now_and_then_again() -> None
     assert [each.checked for each in b.orders] == [each.checked for each in a.orders]
     assert a.orders == b.orders, "the same trials on both sides"
     assert all(each.forked for each in a.orders)
-
-
-def test_trials_last_as_long_as_the_slower_side_needs_and_equally_many_epochs() -> None:
-    a, b = Ordered(), Ordered(metrics={"steady_time": 0.2, "samples": 40})
-    pair = _pair(a, b)
-    pair.a(7)
-    assert a.orders[0].arguments == ["batching", "x", "--seed", "0"], "the proof has the question's own epochs"
-    assert a.orders[1].arguments == ["batching", "x", "--epochs", "4", "--seed", "7"]
-    other = Ordered()
-    _pair(other, Ordered(), is_steady=False).a(7)
-    assert "--epochs" not in other.orders[1].arguments, "they are not timed by steady epochs"
-
-
-@pytest.mark.parametrize(("steady", "count"), [(5.0, 2), (0.5, 2), (0.2, 4), (1e-5, trials.MOST_EPOCHS)])
-def test_there_is_always_a_steady_epoch(steady: float, count: int) -> None:
-    assert trials.epochs(steady) == count
 
 
 def test_a_side_that_delivers_the_wrong_data_is_never_timed() -> None:
