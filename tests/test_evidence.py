@@ -70,7 +70,7 @@ def test_a_judge_that_is_too_sure_is_found_out(published: Noise, monkeypatch: py
     def certain(squares: list[float], degrees: list[float], total: float) -> tuple[list[float], list[float]]:
         return [1e-4] * len(squares), [1e3] * len(squares)
 
-    monkeypatch.setattr(_judge, "_moderated", certain)
+    monkeypatch.setattr(_judge, "moderate", certain)
     missed = {count.what for count in _evidence.simulation(published, 60) if not count.is_reached}
     assert {f"95 % intervals cover the truth, at {rounds} rounds" for rounds in (3, 6, 8)} <= missed
     assert "the best set contains the true best, at 3 rounds" in missed

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from loaders import _registry
 from loaders._cli import options
@@ -82,6 +83,8 @@ def command(
         raise click.UsageError("--questions belongs to --start")
     from loaders import _compare
     from loaders._check import selftest as own
+    from loaders._check.serve import Forks
+    from loaders._check.trials import CHECKED
     from loaders._trial import log, machine, run_trial
 
     corpus = options.open_corpus("tiny", strict=True)
@@ -90,12 +93,15 @@ def command(
     kinds = own.KINDS_OF[subject]
 
     def trial(strategy: str, seed: int) -> Record:
-        return run_trial(planned.trial(strategy, planned.cases[0], seed), corpus)
+        asked = planned.trial(strategy, planned.cases[0], seed)
+        asked = msgspec.structs.replace(asked, slow=False, checked=seed % CHECKED == 1)  # as in a check
+        return forks.run(asked, corpus) if planned.forks else run_trial(asked, corpus)
 
-    with log.exclusive(machine.machine_name()):
+    with log.exclusive(machine.machine_name()), Forks(planned.modules) as forks:
+        begin = forks.begin if planned.forks else None
         path = log.log_path(machine.machine_name()).with_name(own.NAME)
         seconds = 60 * (MINUTES if minutes is None else minutes)
-        tallies = own.selftest(checks, seconds, trial, path, kinds, told=_terminal.told_of_selftest)
+        tallies = own.selftest(checks, seconds, trial, path, kinds, begin=begin, told=_terminal.told_of_selftest)
     if as_json:
         print_json(tallies)
     else:

@@ -27,6 +27,9 @@ from loaders._trial.metrics import Disturbance
 from loaders._trial.prepare import Prepared, declared, import_ahead, job_of, prepare
 from loaders._trial.record import Imported, Measured, Outcome, Progress, Trial, shortened
 
+UNCHECKED = "measured only; another trial has proven what it delivers"
+"""The message of a trial that is not to be checked."""
+
 __all__ = ["import_ahead"]  # `benchmarks/` takes it from here, where every commit that asv measures has it
 
 
@@ -62,12 +65,12 @@ def run(trial: Trial, tell: Callable[[Progress | Measured | Imported | Outcome],
     prepared = prepare(trial, convert.apart(trial) if variant.convert else None)
     tell(Progress(prepared.above.baseline, prepared.above.baseline_tree, prepared.environment))
 
-    readings, product, disturbance = measure(prepared, before, lambda: tell(Measured()))
+    readings, product, disturbance = measure(prepared, before, lambda: tell(Measured()), slow=trial.slow)
     disk_bytes = _disk_bytes(prepared)
 
     quality, sample_bytes = check(trial, prepared, readings, product)
     question, job = prepared.question, prepared.job
-    return assemble.outcome(
+    outcome = assemble.outcome(
         readings,
         quality,
         sample_bytes=sample_bytes,
@@ -76,12 +79,13 @@ def run(trial: Trial, tell: Callable[[Progress | Measured | Imported | Outcome],
         converted=prepared.converted,
         disturbance=disturbance,
     )
+    return outcome if trial.checked else msgspec.structs.replace(outcome, message=UNCHECKED)
 
 
 def measure(
-    prepared: Prepared, started: machine.Activity, measured: Callable[[], None]
+    prepared: Prepared, started: machine.Activity, measured: Callable[[], None], *, slow: bool
 ) -> tuple[Readings, list[Any], Disturbance | None]:
-    """Drain the strategy: for a fast consumer and, if a loader can be chosen by its question, then for a slow one.
+    """Drain the strategy: for a fast consumer and, if ``slow`` and a loader can be chosen by its question, a slow one.
 
     ``measured`` is called when all but the steady time is known. Only then are short epochs repeated, so that the
     number of epochs behind every other figure is the same for fast and slow strategies.
@@ -117,7 +121,7 @@ def measure(
         tracer, peak, used = Tracer(above.read), above.peak(), cpu_time() - cpu_before - looked
         return timing.slow_step(last, passes)
 
-    slow = Slow(slow_down, lambda last: timing.batches(last, passes)) if question.size_axis else None
+    then = Slow(slow_down, lambda last: timing.batches(last, passes)) if slow and question.size_axis else None
     imported = frozenset(sys.modules)
     cpu_before = cpu_time()
     above.reset_peak()
@@ -128,15 +132,15 @@ def measure(
         keep=question.keeps_output,
         step_time=question.step_time(job.case),
         take=job.meter.take,
-        slow=slow,
+        slow=then,
         begin=look,
     )
     highest = above.peak()
-    if slow is None:
+    if then is None:
         peak, used = highest, cpu_time() - cpu_before - looked
         look(prepared.epochs)
     measured()
-    slow_epoch = timelines.pop() if slow else None
+    slow_epoch = timelines.pop() if then else None
     further: list[timing.Timeline] = []
     if not timing.is_settled(timelines):
         looks.append(machine.activity())
@@ -177,7 +181,8 @@ def _disk_bytes(prepared: Prepared) -> int | None:
 def check(trial: Trial, prepared: Prepared, readings: Readings, product: list[Any]) -> tuple[Quality, int]:
     """Verify that the strategy delivers what its question asks for, and as much in each epoch.
 
-    The check uses fresh inputs: a strategy may have overwritten the ones it was given.
+    The check uses fresh inputs: a strategy may have overwritten the ones it was given. If the trial is not to be
+    ``checked``, only the number of samples is compared.
 
     Returns the quality, and the bytes of the largest sample if the strategy was built again.
     """
@@ -187,6 +192,8 @@ def check(trial: Trial, prepared: Prepared, readings: Readings, product: list[An
             raise WrongOutputError(
                 f"delivered {readings.delivered} samples in epoch 1 and {sum(each.samples)} in epoch {epoch}"
             )
+    if not trial.checked:
+        return Quality(), 0
     directory = prepared.job.directory if variant.convert else Path("again")  # a cache must be filled anew
     fresh = job_of(trial, question, prepared.job.corpus, directory=directory)
     directory.mkdir(exist_ok=True)

@@ -269,6 +269,7 @@ class Server:
                 return None
             more = os.read(pipe, 2**16)
             if not more:
+                self._process.wait()  # so that it is lost for whoever asks next
                 raise LostServerError
             self._said += more
         line, _, self._said = self._said.partition(b"\n")

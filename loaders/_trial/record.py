@@ -35,7 +35,8 @@ class Trial(msgspec.Struct, frozen=True):
     ``corpus`` is the directory of the corpus; ``epochs`` is how often it is read; ``outside`` are ``--with`` files;
     ``imports`` are modules that earlier runs were seen to import while they were measured;
     ``memory_limit`` is in bytes for the whole process tree, ``deadline`` in seconds. ``variables`` are set before the
-    process starts; if ``skip`` gives a reason, it is not started.
+    process starts; if ``skip`` gives a reason, it is not started. Without ``slow`` there is no slow consumer; without
+    ``checked`` only the number of samples is checked of what the strategy delivers.
     """
 
     question: str
@@ -50,6 +51,8 @@ class Trial(msgspec.Struct, frozen=True):
     skip: str = ""
     memory_limit: int | None = None
     deadline: float = 600.0
+    slow: bool = True
+    checked: bool = True
 
 
 class Environment(msgspec.Struct, frozen=True, omit_defaults=True):
