@@ -48,7 +48,7 @@ class Servers:
 
         return SimpleNamespace(reason=self.reason, is_lost=False, end=end)
 
-    def run_trial(self, trial: Trial, corpus: Corpus, *, server: Any) -> Record:
+    def run_trial(self, trial: Trial, corpus: Corpus, *, server: Any, **_: object) -> Record:
         self.trials += 1
         server.is_lost = self.trials - 1 in self.lost
         if server.is_lost and self.trials % 2:  # before the fork, or after it
