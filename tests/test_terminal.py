@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -61,7 +63,8 @@ def test_what_is_not_measured_yet_is_a_row_with_the_command_that_goes_on(capsys:
 
 
 def test_make_bench_is_named_at_its_own_size_only(capsys: pytest.CaptureFixture[str]) -> None:
-    for changes in ({"size": "full"}, {"size": "small", "data": "own folder, 3 images, abc"}):
+    other: list[dict[str, Any]] = [{"size": "full"}, {"size": "small", "data": "own folder, 3 images, abc"}]
+    for changes in other:
         _terminal.show_comparison(comparison([record("numpy_to_numpy", 0, time=1.0, **changes)]))
         shown = capsys.readouterr().out
         assert f"not measured yet: python -m loaders compare selection --size {changes['size']}" in shown
