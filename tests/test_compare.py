@@ -19,6 +19,7 @@ from loaders._corpus import Corpus
 from loaders._errors import InputError
 from loaders._trial import Record, Trial, log, pages
 from loaders._trial.launch import LostServerError
+from loaders._trial.metrics import Metrics
 from tests.trial.test_log import RECORD
 
 STRATEGIES = ("numpy_to_numpy", "mixed_copy", "permutation_index")
@@ -492,3 +493,49 @@ def test_a_plan_without_a_trial_is_a_clear_error(corpus: Corpus, monkeypatch: py
         match=r"read_order runs with record=jpeg data=x16; these values go together: record=tensor data=x16$",
     ):
         _compare.plan("read_order", corpus)
+
+
+def _own(*checked: bool, status: str = "ok") -> list[Record]:
+    changes: list[dict[str, Any]] = [{"round": index, "checked": each} for index, each in enumerate(checked)]
+    return [msgspec.structs.replace(RECORD, **{"status": status, **each}) for each in changes]
+
+
+def test_what_is_delivered_is_checked_first_and_then_in_every_fourth_round() -> None:
+    assert [schedule.is_checked(index, _own(*[True] * index)) for index in range(10)] == [
+        True, False, False, False, True, False, False, False, True, False,
+    ]  # fmt: skip
+    assert schedule.is_checked(3, []), "a strategy that begins later is checked as it begins"
+    assert schedule.is_checked(3, _own(True, status="wrong_output")), "nothing is left unchecked before it has passed"
+    assert schedule.is_checked(3, _own(False, False))
+
+
+def test_a_comparison_checks_the_first_round_and_every_fourth(planned: Plan, timed: Timed) -> None:
+    checked: dict[int, set[bool]] = {}
+
+    def noted(trial: Trial, corpus: Corpus, **more: Any) -> Record:
+        checked.setdefault(more["round"], set()).add(trial.checked)
+        return msgspec.structs.replace(timed(trial, corpus, **more), checked=trial.checked)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(running, "run_trial", noted)
+        _compare.run(dataclasses.replace(planned, rounds=6))
+    assert checked == {0: {True}, 1: {False}, 2: {False}, 3: {False}, 4: {True}, 5: {False}}
+
+
+def test_what_delivers_another_number_of_samples_unchecked_is_wrong() -> None:
+    def delivers(samples: int, *, checked: bool, strategy: str = "tf1_queue") -> Record:
+        metrics = Metrics(epoch_time=1.0, samples=samples)
+        return msgspec.structs.replace(
+            RECORD, question="read_order", strategy=strategy, metrics=metrics, checked=checked
+        )
+
+    proven = delivers(640, checked=True)
+    for good in (delivers(640, checked=False), delivers(639, checked=True), proven):
+        assert schedule.held_to(good, [proven]) == good
+    assert schedule.held_to(delivers(639, checked=False), []).status == "ok"
+    found = schedule.held_to(delivers(639, checked=False, strategy="interleave"), [proven])
+    assert (found.status, found.message) == ("wrong_output", "delivered 639 samples, and 640 when checked")
+    assert found.metrics.epoch_time is None, "no figure of it counts"
+    losing = next(name for name, each in _registry.variants("read_order").items() if each.may_lose)
+    kept = delivers(639, checked=False, strategy=losing)
+    assert schedule.held_to(kept, [proven]) == kept

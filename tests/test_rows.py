@@ -472,3 +472,16 @@ def test_what_was_never_in_a_round_with_the_fastest_is_not_called_so() -> None:
     best = found["list_to_list"].best
     assert best is not None
     assert (best.verdict, best.ratio.count, best.ratio.low) == ("undecided", 0, None)
+
+
+def test_what_only_checked_trials_tell_is_of_them() -> None:
+    told = Metrics(epoch_time=1.0, psnr=40.0, steps=[0, 1], walk=[1, 0], waiting_bytes=64)
+    records = [record("numpy_to_numpy", 0, metrics=told, message="lost 1 of 9 samples")]
+    records += [record("numpy_to_numpy", index, time=1.0, checked=False) for index in (1, 2)]
+    (row,) = comparison(records).rows
+    assert (row.status, row.psnr, row.walk) == ("ok: lost 1 of 9 samples", 40.0, [1, 0])
+    assert row["time"] is not None
+    assert row["time"].count == 3
+    failed = [*records, record("numpy_to_numpy", 3, status="failed", message="no", checked=False)]
+    (row,) = comparison(failed).rows
+    assert row.status == "ok: lost 1 of 9 samples; failed in 1 of 4: no"

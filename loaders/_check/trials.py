@@ -24,12 +24,10 @@ import msgspec
 from loaders import _registry
 from loaders._check.serve import ATTEMPTS, Asked, Order, Round
 from loaders._check.sides import Side
+from loaders._compare import CHECKED
 
 GRACE = 20.0
 """Seconds allowed for a side's process to end what it has started, which takes milliseconds."""
-
-CHECKED = 4
-"""In one of this many blocks, what the first trial of each side delivers is checked."""
 
 
 class Served:

@@ -84,7 +84,7 @@ def command(
     from loaders import _compare
     from loaders._check import selftest as own
     from loaders._check.serve import Forks
-    from loaders._check.trials import CHECKED
+    from loaders._compare import CHECKED
     from loaders._trial import log, machine, run_trial
 
     corpus = options.open_corpus("tiny", strict=True)

@@ -7,9 +7,10 @@
 
 from loaders._compare.plans import SEED, Plan, cheapest_first, plan
 from loaders._compare.running import run, run_together
-from loaders._compare.schedule import GIVE_UP_AFTER, is_left, open_ratios
+from loaders._compare.schedule import CHECKED, GIVE_UP_AFTER, is_left, open_ratios
 
 __all__ = [
+    "CHECKED",
     "GIVE_UP_AFTER",
     "SEED",
     "Plan",

@@ -8,8 +8,10 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
+import msgspec
+
 from loaders._compare.plans import SEED, Plan
-from loaders._compare.schedule import Block, blocks, is_left
+from loaders._compare.schedule import Block, blocks, held_to, is_checked, is_left
 from loaders._errors import InputError
 from loaders._trial import Record, Trial, log, machine, run_trial, watch
 from loaders._trial.launch import LostServerError, Server
@@ -131,6 +133,8 @@ class _Servers:
 def _run_trial(block: Block, trial: Trial, run: str, servers: _Servers, records: Sequence[Record]) -> Record | None:
     """Run a trial, once more if its server is lost; ``None`` if it cannot start as the others of its block did."""
     begun = {each.process for each in records if each.round == block.index and each.case == block.case}
+    own = [each for each in records if (each.strategy, each.case) == (trial.strategy, trial.case)]
+    trial = msgspec.structs.replace(trial, checked=is_checked(block.index, own))
 
     def once() -> tuple[Record | None, Server | None]:
         server = None if block.fresh else servers.of(block.index)
@@ -145,7 +149,7 @@ def _run_trial(block: Block, trial: Trial, run: str, servers: _Servers, records:
             server=server,
             repeats=watch.repeats_left(records),
         )
-        return record, server
+        return held_to(record, own), server
 
     with contextlib.suppress(LostServerError):
         record, server = once()

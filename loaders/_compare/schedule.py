@@ -11,12 +11,15 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from loaders import _registry, _rows
 from loaders._compare.plans import Plan
 from loaders._judge import Judged, fitted
 from loaders._rows import Row
 from loaders._stats import Estimate
 from loaders._trial import Record
+from loaders._trial.metrics import Metrics
 
 GIVE_UP_AFTER = 2
 """A strategy that has failed this many times is not run again in the same comparison."""
@@ -24,6 +27,10 @@ GIVE_UP_AFTER = 2
 LOOKS = (4, 6, 8, 12, 16, 20)
 """After these numbers of rounds it is decided what goes on until the next look: what may still be the fastest, and what
 is undecided. Looks are fixed beforehand: looking after every round would eventually drop the true best."""
+
+CHECKED = 4
+"""What a strategy delivers is checked in one of this many rounds, because a check takes as long as the rest of a trial;
+in the others, only its number of samples is. Nothing is left unchecked before a trial has passed."""
 
 Records = Mapping[str, Sequence[Record]]
 """The records of a command's comparisons, by question."""
@@ -82,6 +89,25 @@ def _is_due(index: int, own: Sequence[Record]) -> bool:
     """Whether a strategy's trial of a round is not done, and it has not failed too often in this case."""
     failures = sum(each.status != "ok" for each in own)
     return failures < GIVE_UP_AFTER and all(each.round != index for each in own)
+
+
+def is_checked(index: int, own: Sequence[Record]) -> bool:
+    """Whether what a strategy delivers in a round is checked, after its trials in the same case."""
+    return index % CHECKED == 0 or not any(each.status == "ok" and each.checked for each in own)
+
+
+def held_to(record: Record, own: Sequence[Record]) -> Record:
+    """Return a record; if it was not checked, as wrong output if its number of samples is not that of a checked trial.
+
+    Strategies that may lose samples are held to nothing.
+    """
+    proven = next((each.metrics for each in own if each.status == "ok" and each.checked), None)
+    if record.checked or record.status != "ok" or proven is None or record.metrics.samples == proven.samples:
+        return record
+    if _registry.find_variant(record.question, record.strategy).may_lose:
+        return record
+    message = f"delivered {record.metrics.samples} samples, and {proven.samples} when checked"
+    return msgspec.structs.replace(record, status="wrong_output", message=message, metrics=Metrics())
 
 
 def _wanted(

@@ -93,6 +93,7 @@ def row_of(records: Sequence[Record], variant: _registry.Variant | None, ranked_
     first = records[0]
     declared = unmeasured(first.question, first.strategy, first.case, variant, ranked_by, is_baseline=is_baseline)
     good = [record for record in records if record.status == "ok"]
+    walks = [record.metrics for record in good if record.metrics.walk]
     order = [record.metrics.order_quality for record in good if record.metrics.order_quality]
     reached = good or records  # a strategy that was ended early still shows how far it got
     shares = [each.environment.page_cache for each in good if each.environment.page_cache is not None]
@@ -111,8 +112,8 @@ def row_of(records: Sequence[Record], variant: _registry.Variant | None, ranked_
         in_use_bound=_greatest([each.in_use_bound for each in levels]),
         floor=floors[0] if floors else None,
         trace=_thinned(good[-1].metrics.memory_trace) if good else None,
-        steps=good[-1].metrics.steps if good else None,
-        walk=good[-1].metrics.walk if good else None,
+        steps=walks[-1].steps if walks else None,
+        walk=walks[-1].walk if walks else None,
         delivered=good[-1].metrics.samples if good else None,
         page_cache=(min(shares), max(shares)) if shares else None,
         psnr=min((each.metrics.psnr for each in good if each.metrics.psnr is not None), default=None),
@@ -133,7 +134,8 @@ def _status(records: Sequence[Record]) -> str:
         return "ok"
     words = []
     for (status, message), count in ends.items():
-        times = f" in {count} of {len(records)}" if count < len(records) else ""
+        could = len(records) if status != "ok" else sum(each.checked for each in records)  # have said so
+        times = f" in {count} of {could}" if count < could else ""
         words.append(": ".join(filter(None, [f"{status.replace('_', ' ')}{times}", _shortened(message)])))
     return _shortened("; ".join(words))
 

@@ -87,7 +87,7 @@ def outcome(
     Parameters
     ----------
     sample_bytes
-        Bytes of its largest sample.
+        Bytes of its largest sample; 0 if that is not known.
     memory_floor, disk_bytes, disturbance
         See ``Metrics``.
     """
@@ -129,7 +129,7 @@ def outcome(
             disk_bytes=disk_bytes,
             bodies_in_flight=meter.most_running or None,
             waiting=meter.most_waiting if meter.finished else None,
-            waiting_bytes=meter.most_waiting * sample_bytes if meter.finished else None,
+            waiting_bytes=meter.most_waiting * sample_bytes if meter.finished and sample_bytes else None,
             lost=quality.lost or None,
             allocator_held=read.allocator_held,
             memory_trace=_trace(read),

@@ -27,9 +27,6 @@ from loaders._trial.metrics import Disturbance
 from loaders._trial.prepare import Prepared, declared, import_ahead, job_of, prepare
 from loaders._trial.record import Imported, Measured, Outcome, Progress, Trial, shortened
 
-UNCHECKED = "measured only; another trial has proven what it delivers"
-"""The message of a trial that is not to be checked."""
-
 __all__ = ["import_ahead"]  # `benchmarks/` takes it from here, where every commit that asv measures has it
 
 
@@ -70,7 +67,7 @@ def run(trial: Trial, tell: Callable[[Progress | Measured | Imported | Outcome],
 
     quality, sample_bytes = check(trial, prepared, readings, product)
     question, job = prepared.question, prepared.job
-    outcome = assemble.outcome(
+    return assemble.outcome(
         readings,
         quality,
         sample_bytes=sample_bytes,
@@ -79,7 +76,6 @@ def run(trial: Trial, tell: Callable[[Progress | Measured | Imported | Outcome],
         converted=prepared.converted,
         disturbance=disturbance,
     )
-    return outcome if trial.checked else msgspec.structs.replace(outcome, message=UNCHECKED)
 
 
 def measure(

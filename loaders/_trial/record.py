@@ -99,7 +99,8 @@ class Record(msgspec.Struct, frozen=True):
     round; ``data`` identifies the bytes read, by origin and digest; ``message`` says in words what went wrong;
     ``process`` says whether it ran in a new interpreter or in a fork of a server that had done the imports;
     ``limited_by`` says what enforced its limits: the kernel's ``cgroup``, else the watched ``process tree``;
-    ``tries`` says how many runs it took: one robbed of processor time is repeated, and the least disturbed is recorded.
+    ``tries`` says how many runs it took: one robbed of processor time is repeated, and the least disturbed is recorded;
+    ``checked`` says whether what it delivered was checked, or only its number of samples.
     """
 
     question: Name
@@ -121,6 +122,7 @@ class Record(msgspec.Struct, frozen=True):
     limited_by: Name = ""
     process: Literal["fresh", "forked"] = "fresh"
     tries: Annotated[int, msgspec.Meta(ge=1, le=100)] = 1
+    checked: bool = True
     schema: int = SCHEMA
 
     @property

@@ -131,6 +131,7 @@ def run_trial(
         process="forked" if server is not None and server.takes(trial) else "fresh",
         limited_by=seen.limited_by,
         tries=tries,
+        checked=trial.checked,
     )
 
 
