@@ -95,10 +95,12 @@ class _Comparison:
         if not self.records or all(each.status == "skipped" for each in self.records):
             raise NotImplementedError("not part of this comparison")  # asv's word for "skip", in setup only
 
-    def samples(self, metric: str) -> Samples | float | None:
+    def samples(self, metric: str, *, fresh_only: bool) -> Samples | float | None:
         good = [each for each in self.records if each.status == "ok"]
         if not good:
             return None  # asv's word for "failed"
+        if fresh_only:
+            good = [each for each in good if getattr(each, "process", "fresh") == "fresh"]
         values = [getattr(each.metrics, metric, None) for each in good]  # an older commit may not have it
         present = [float(value) for value in values if value is not None]
         return {"samples": present, "number": 1} if present else float("nan")  # NaN is "not applicable"
@@ -115,7 +117,7 @@ class _Drain:
     timeout = 600  # seconds without output
     number = 1  # a second epoch in the same process would find memory left by the first
     repeat = 1  # per process, for the same reason
-    rounds = 3  # processes
+    rounds = 1  # processes: the comparison has the samples, this is a second opinion
     warmup_time = 0  # seconds; the first use is what is measured
     param_names: ClassVar[list[str]] = ["strategy"]
     params: ClassVar[list[list[str]]]
@@ -156,6 +158,7 @@ def of(question: str, version: str = "1", drain_version: str = "1") -> tuple[typ
         The ``version`` of each class.
     """
     params, param_names = parameters(question)
+    fresh_only = _listed()[question]["fresh_only"]
 
     class Comparison(_Comparison):
         """Samples of the comparison run: independent processes, rounds in shuffled order."""
@@ -174,7 +177,7 @@ def of(question: str, version: str = "1", drain_version: str = "1") -> tuple[typ
 
     def track(metric: str, unit: str) -> Callable[..., Samples | float | None]:
         def samples(self: _Comparison, _records: list[Record], *_: str) -> Samples | float | None:
-            return self.samples(metric)
+            return self.samples(metric, fresh_only=metric in fresh_only)
 
         cast("Any", samples).unit = unit
         return samples

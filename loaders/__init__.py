@@ -23,7 +23,7 @@ A room with an underscore is machinery:
 ``_contract``     what every strategy must deliver, and the check of its output
 ``_corpus``       the photographs, and the records made from them, on disk
 ``_trial``        the instrument: one strategy, run once, in a fresh process
-``_compare``      comparison runs: shuffled rounds of trials, resumable
+``_compare``      comparison runs: rounds of trials by need, resumable
 ``_rows``         trial records to the rows of a comparison
 ``_stats``        estimates and ratios with their intervals
 ``_judge``        the one judge: samples to a ratio, its interval and a word

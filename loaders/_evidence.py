@@ -8,6 +8,7 @@ one line, with its commit and processor.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,7 +18,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from loaders import _judge
+from loaders._check import equivalence
 from loaders._errors import InputError
+from loaders._stats import estimate
 from loaders._trial.record import SCHEMA, Record
 
 if TYPE_CHECKING:
@@ -104,7 +107,26 @@ def noise(records: Iterable[Record]) -> Noise:
 
 
 def _comparisons(records: Iterable[Record]) -> list[dict[str, dict[int, float]]]:
-    """Return the times of every comparison, by strategy and round: the steady times if all records have them."""
+    """Return the times of every comparison with enough rounds: rounds of at least half of its strategies.
+
+    Strategies that miss one of these rounds are left out.
+    """
+    found = []
+    for _, times in _times(records):
+        ran = Counter(index for values in times.values() for index in values)
+        rounds = [index for index, count in ran.items() if count >= max(ran.values()) / 2]
+        whole = {
+            name: {index: values[index] for index in rounds}
+            for name, values in times.items()
+            if all(index in values for index in rounds)
+        }
+        if len(rounds) >= LEAST_ROUNDS and len(whole) > 1:
+            found.append(whole)
+    return found
+
+
+def _times(records: Iterable[Record]) -> list[tuple[str, dict[str, dict[int, float]]]]:
+    """Return the question and the times of every comparison, by strategy and round: steady times if all have them."""
     groups: dict[tuple[Any, ...], list[Record]] = {}
     for record in records:
         if record.status == "ok" and record.run:
@@ -118,10 +140,7 @@ def _comparisons(records: Iterable[Record]) -> list[dict[str, dict[int, float]]]
             time = record.metrics.steady_time if steady else record.metrics.epoch_time
             if time:
                 times.setdefault(record.strategy, {})[record.round] = time
-        most = max(map(len, times.values()), default=0)
-        whole = {name: values for name, values in times.items() if len(values) == most}
-        if most >= LEAST_ROUNDS and len(whole) > 1:
-            found.append(whole)
+        found.append((group[0].question, times))
     return found
 
 
@@ -352,11 +371,93 @@ def foreseen(records: Sequence[Record]) -> list[Count]:
     ]
 
 
+def forked(records: Sequence[Record]) -> list[Count]:
+    """Count the questions in which forked trials are shown to measure the same as fresh ones.
+
+    Raises
+    ------
+    InputError
+        If no such trials are there.
+    """
+    found = equivalence.judged(records)
+    if not found:
+        raise InputError("no fresh and forked trials to compare; run `python -m loaders selftest --start`")
+    counts = []
+    for metric, figure in equivalence.FIGURES.items():
+        if figure.is_judged:
+            within = [float(metric in each.pooled and each.pooled[metric].verdict == "within") for each in found]
+            beyond = [float(one.beyond(metric)) for each in found for one in each.strategies]
+            words = f"fresh and forked trials, {figure.heading}"
+            counts += [
+                Count(f"{words}: a question's is shown to be the same", _mean(within), 0, len(within), "at least", 1),
+                Count(f"{words}: a strategy's lies beyond its margin", _mean(beyond), 0, len(beyond), "at most", 0),
+            ]
+    failing = [float(one.fails_forked) for each in found for one in each.strategies]
+    counts.append(Count("a strategy fails in forks only", _mean(failing), 0, len(failing), "at most", 0))
+    return counts
+
+
+def _mean(shares: Sequence[float]) -> float:
+    return math.fsum(shares) / len(shares)
+
+
+def pairing(records: Iterable[Record]) -> list[Count]:
+    """Show what pairing by round gains: how much the times of a strategy and of its baseline vary together.
+
+    Each comparison with enough rounds gives means over its strategies. Both are negative where what is paired lies too
+    far apart in time to share anything.
+
+    Raises
+    ------
+    InputError
+        If there is no such comparison.
+    """
+    import numpy as np
+
+    from loaders import _registry
+
+    known = _registry.questions()
+    correlations, gains = [], []
+    for question, times in _times(records):
+        if question not in known or known[question].calibrates:
+            continue
+        baseline = times.pop(_registry.baseline(question).name, {})
+        together = []
+        for values in times.values():
+            rounds = sorted(values.keys() & baseline.keys())
+            one, other = (np.log([of[index] for index in rounds]) for of in (values, baseline))
+            if len(rounds) >= LEAST_ROUNDS and np.ptp(one) and np.ptp(other):
+                (own, shared), (_, its) = np.cov(one, other)
+                together.append((shared / math.sqrt(own * its), 2 * shared / (own + its)))
+        if together:
+            correlations.append(math.fsum(each for each, _ in together) / len(together))
+            gains.append(math.fsum(each for _, each in together) / len(together))
+    if not correlations:
+        raise InputError(f"no comparison of {LEAST_ROUNDS} rounds or more with its baseline")
+    return [
+        _with_interval("correlation of a strategy with its baseline within a round", correlations),
+        _with_interval("share of a ratio's variance that pairing by round takes away", gains),
+    ]
+
+
+def _with_interval(what: str, values: Sequence[float]) -> Count:
+    found = estimate(values, "linear")
+    interval = (
+        "" if found.low is None or found.high is None else f" (95 % interval {found.low:.0%} to {found.high:.0%})"
+    )
+    return _count(f"{what}{interval}", values, "at least", 0.0)
+
+
+BESIDE: Mapping[str, str] = {"start": equivalence.NAME}
+"""The logs, beside the trial log, of experiments that have their own trials."""
+
 EXPERIMENTS: Mapping[str, Callable[[Sequence[Record], int], list[Count]]] = {
     "simulation": lambda records, repetitions: simulation(noise(records), repetitions),
     "checks": lambda records, repetitions: checks(noise(records), repetitions),
     "replay": lambda records, _: replayed(records),
     "law": lambda records, _: foreseen(records),
+    "start": lambda records, _: forked(records),
+    "pairing": lambda records, _: pairing(records),
 }
 
 
@@ -364,7 +465,9 @@ def experiment(name: str, source: Path, repetitions: int) -> Experiment:
     """Run an experiment with the noise or the answers of a trial log."""
     from loaders._trial import machine
 
-    counts = EXPERIMENTS[name](decoded(source), repetitions)
+    source = source.with_name(BESIDE.get(name, source.name))
+    records = decoded(source) if source.exists() or name not in BESIDE else []
+    counts = EXPERIMENTS[name](records, repetitions)
     cpu = machine.environment(threads={}, memory_method="").cpu
     started = datetime.now(UTC).isoformat(timespec="seconds")
     return Experiment(name, started, machine.commit(), cpu, f"{source.parent.name}/{source.name}", counts)

@@ -21,6 +21,7 @@ Unit = Literal[
     "samples/s",
     "samples",
     "batches",
+    "epochs",
     "bodies",
     "elements",
     "dB",
@@ -58,6 +59,8 @@ class Figure(msgspec.Struct, frozen=True):
         Whether asv keeps its history for every question.
     judged
         Whether it is a ratio with a verdict, an attribute of its own in a row.
+    fresh_only
+        Whether only trials in a fresh process count: in a fork of a process that has run imports, it would be another.
     field
         The field of ``Metrics`` that it is read from; empty if it comes from several trials.
     """
@@ -70,6 +73,7 @@ class Figure(msgspec.Struct, frozen=True):
     shown: Shown = "everywhere"
     tracked: bool = False
     judged: bool = False
+    fresh_only: bool = False
     field: str = ""
 
 
@@ -82,6 +86,7 @@ def figure(
     scale: Scale = "linear",
     shown: Shown = "everywhere",
     tracked: bool = False,
+    fresh_only: bool = False,
 ) -> msgspec.Meta:
     """Declare a figure on its field; see ``Figure``.
 
@@ -92,7 +97,7 @@ def figure(
     """
     if tracked and unit not in ASV_UNITS:
         raise ValueError(f"asv tracks only {' and '.join(ASV_UNITS)}, not {unit}")
-    declared = Figure(name, unit, meaning, heading, scale, shown, tracked)
+    declared = Figure(name, unit, meaning, heading, scale, shown, tracked, fresh_only=fresh_only)
     return msgspec.Meta(title=heading or None, description=meaning, extra={"figure": declared})
 
 

@@ -288,7 +288,7 @@ def fitted(samples: Mapping[str, Mapping[int, float]], floor: float = 0.0) -> Fi
     if total < LEAST_DEGREES:
         variances, own, total = [math.inf] * len(names), degrees, 0.0
     else:
-        variances, own = _moderated(squares, degrees, total)
+        variances, own = moderate(squares, degrees, total)
     return Fitted(
         names,
         logs,
@@ -327,7 +327,7 @@ def _residuals(logs: Mapping[str, Mapping[int, float]]) -> tuple[list[float], li
     return effects.tolist(), squares.tolist(), degrees.tolist()
 
 
-def _moderated(squares: Sequence[float], degrees: Sequence[float], total: float) -> tuple[list[float], list[float]]:
+def moderate(squares: Sequence[float], degrees: Sequence[float], total: float) -> tuple[list[float], list[float]]:
     """Return each strategy's variance, raised towards the pooled one but never lowered, and its degrees of freedom.
 
     The prior is a scaled inverse chi-squared, fitted to the logarithms of the variances by their moments. Lowering the

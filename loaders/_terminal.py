@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import groupby
 from typing import TypeVar
 
 import msgspec
@@ -25,9 +27,11 @@ from rich.progress import (
 from rich.table import Table
 
 from loaders import _evidence
-from loaders._check import selftest, show
+from loaders._check import equivalence, selftest, show
+from loaders._check.equivalence import Equivalence
 from loaders._check.run import Outcome
 from loaders._check.selftest import Tally
+from loaders._compare.schedule import Open
 from loaders._evidence import Experiment
 from loaders._figures import declared
 from loaders._resolution import Calibration
@@ -48,9 +52,11 @@ from loaders._words import (
     figure_in_words,
     growth_in_words,
     machine_in_words,
+    measure_on,
     over_steps,
     times,
     to_fastest,
+    without_start,
 )
 
 T = TypeVar("T")
@@ -65,19 +71,25 @@ def track_pictures(pictures: Iterable[T], count: int) -> Iterable[T]:
 
 
 class Bar:
-    """The progress of one comparison."""
+    """The progress of comparisons: the share of the trials, or of the time budget."""
 
-    def __init__(self, bar: Progress, question: str, total: int) -> None:
-        self._bar = bar
-        self._task = bar.add_task(question, total=total, strategy="")
+    def __init__(self, bar: Progress, trials: int, seconds: float | None) -> None:
+        self._bar, self._seconds = bar, seconds
+        self._begun, self._trials, self._done = time.monotonic(), trials, 0
+        self._task = bar.add_task("comparing", total=seconds or trials, strategy="")
 
     def begin(self, trial: Trial) -> None:
         """Show the name of the trial in progress."""
-        self._bar.update(self._task, strategy=f"{trial.strategy} {case_in_words(trial.case)}")
+        words = " ".join(filter(None, [trial.question, trial.strategy, case_in_words(trial.case)]))
+        self._bar.update(self._task, strategy=words)
 
     def done(self, record: Record) -> None:
         """Count a trial; report a failure at once."""
-        self._bar.advance(self._task)
+        self._done += 1
+        if self._seconds:
+            self._bar.update(self._task, completed=time.monotonic() - self._begun)
+        else:  # what is still open may take more trials than were foreseen
+            self._bar.update(self._task, completed=self._done, total=max(self._trials, self._done))
         if record.status not in ("ok", "skipped"):
             self._bar.console.print(
                 f"{record.strategy}: {record.status.replace('_', ' ')}: {record.message}", markup=False, highlight=False
@@ -85,17 +97,38 @@ class Bar:
 
 
 @contextmanager
-def progress(question: str, total: int) -> Iterator[Bar]:
-    """Show the progress of a comparison."""
+def progress(trials: int, seconds: float | None) -> Iterator[Bar]:
+    """Show the progress of comparisons of this many trials, or with a budget of so many seconds."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
-        MofNCompleteColumn(),
+        TimeElapsedColumn() if seconds else MofNCompleteColumn(),
         TimeRemainingColumn(),
         TextColumn("{task.fields[strategy]}"),
     )
     with Progress(*columns, console=_errors) as bar:
-        yield Bar(bar, question, total)
+        yield Bar(bar, trials, seconds)
+
+
+NAMED = 3
+"""How many ratios that need more rounds are named for each case; the others are counted."""
+
+
+def show_open(question: str, ratios: Sequence[Open]) -> None:
+    """Print which ratios of a comparison need more rounds, the widest first, and how many rounds in total."""
+    for case, of_case in groupby(ratios, lambda each: each.case):
+        found = sorted(of_case, key=lambda each: -each.half)
+        named = ", ".join(
+            f"{each.figure} of {each.strategy} against {each.other} ({_need(each)})" for each in found[:NAMED]
+        )
+        more = f", and {len(found) - NAMED} more" if len(found) > NAMED else ""
+        where = " ".join(filter(None, [question, case_in_words(case)]))
+        _output.print(f"{where} needs more rounds: {named}{more}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _need(ratio: Open) -> str:
+    known = "measured once" if math.isinf(ratio.half) else f"± {ratio.half:.0%}"
+    return f"{known}; {ratio.rounds} rounds in total" if ratio.rounds else known
 
 
 def show_comparison(comparison: Comparison) -> None:
@@ -119,9 +152,14 @@ def show_comparison(comparison: Comparison) -> None:
         ):
             left, is_name = heading in ("strategy", "status"), heading == "strategy"
             table.add_column(heading, justify="left" if left else "right", overflow="fold", no_wrap=is_name)
-        for row in rows:
+        for row in [*rows, *comparison.missing(case)]:
             table.add_row(*map(escape, _cells(row, [cell(row) for cell in further.values()])))
         _output.print(table)
+    if comparison.unmeasured:
+        said = f"To measure what is not measured yet: {', or '.join(measure_on(comparison))}"
+        _output.print(said, markup=False, highlight=False, soft_wrap=True)
+    if said := without_start([comparison]):
+        _output.print(said, markup=False, highlight=False, soft_wrap=True)
     if comparison.schema != SCHEMA:
         _output.print(OLDER, markup=False, highlight=False, soft_wrap=True)
     _output.print(UNCORRECTED, markup=False, highlight=False, soft_wrap=True)
@@ -179,6 +217,33 @@ def show_selftest(tallies: Sequence[Tally]) -> None:
         _output.print(sentence, markup=False, highlight=False, soft_wrap=True)
 
 
+def show_equivalence(found: Sequence[Equivalence]) -> None:
+    """Print whether forked trials measure the same as fresh ones, by question and by strategy."""
+    measured = [each for each in found if not each.skipped]
+    if measured:
+        _show("fresh and forked trials", equivalence.HEADINGS, equivalence.lines(measured))
+    for each in measured:
+        _show(
+            " ".join(filter(None, [each.question, case_in_words(each.case)])),
+            equivalence.STRATEGY_HEADINGS,
+            equivalence.strategy_lines(each),
+        )
+    said = [sentence for each in measured for sentence in equivalence.sentences(each)]
+    said += [equivalence.METHOD, machine_in_words(measured[-1].environment)] if measured else []
+    for sentence in [*said, *(f"{each.question}: skipped: {each.skipped}." for each in found if each.skipped)]:
+        _output.print(sentence, markup=False, highlight=False, soft_wrap=True)
+
+
+def _show(title: str, headings: Sequence[str], lines: Iterable[Sequence[str]]) -> None:
+    """Print a table of words."""
+    table = Table(title=escape(title), box=box.SIMPLE, title_justify="left")
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    for line in lines:
+        table.add_row(*map(escape, line))
+    _output.print(table)
+
+
 def show_evidence(experiment: Experiment) -> None:
     """Print how often something happened, next to the required figure."""
     title = f"{experiment.name}: {experiment.source}, commit {experiment.commit[:8]}, {experiment.cpu}"
@@ -224,7 +289,7 @@ def _cells(row: Row, further: list[str]) -> list[str]:
         estimated(row["peak"], amount),
         *further,
         f"{row.samples} of {row.trials}" if row.samples < row.trials else str(row.samples),
-        row.status,
+        row.status if row.trials else "not measured yet",
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Callable, Iterable, Iterator
 
 from loaders._contract import OrderQuality
@@ -82,6 +83,8 @@ def times(judged: Judged | None, less: str = "faster", more: str = "slower", lit
     if judged is None:
         return ABSENT
     ratio = judged.ratio
+    if not ratio.count:
+        return "undecided: no round in common"
     if ratio.low is None or ratio.high is None:
         if not ratio.resolved:
             return "below resolution (single sample)"
@@ -111,7 +114,7 @@ def to_fastest(row: Row) -> str:
     Within the best set no ratio says *slower*: the set allows for having picked the fastest, one interval does not.
     """
     if row.best is None:
-        return ABSENT if row["time"] is None else "the fastest"
+        return "the fastest" if row.in_best else ABSENT
     ratio = row.best.ratio
     if not row.in_best or ratio.low is None or ratio.high is None:
         return times(row.best)
@@ -269,7 +272,58 @@ def rounds(comparison: Comparison) -> str:
     """Return ``3 rounds``, or ``3 to 10 rounds`` where some cases or strategies have more trials than others."""
     fewest = min(row.trials for row in comparison.rows)
     span = f"{fewest} to {comparison.rounds}" if fewest < comparison.rounds else str(comparison.rounds)
-    return f"{span} {'round' if comparison.rounds == 1 else 'rounds'}"
+    forked = sum(len(row.forked) for row in comparison.rows)
+    which = f", {forked} of {sum(row.samples for row in comparison.rows)} trials forked" if forked else ""
+    return f"{span} {'round' if comparison.rounds == 1 else 'rounds'}{which}"
+
+
+def processes(comparisons: Iterable[Comparison]) -> str:
+    """Say in what processes the trials ran."""
+    if any(row.forked for comparison in comparisons for row in comparison.rows):
+        return "in a fresh process or a fork of one that had done the imports"
+    return "in a fresh process"
+
+
+def sampled(method: str) -> str:
+    """Say what memory is where the kernel keeps no peak: ``resident sets sampled every 5 ms``; empty where it does."""
+    return f"resident sets {method}" if method.startswith("sampled") else ""
+
+
+def of_memory(environment: Environment) -> str:
+    """Say what figures of memory rest on where the system tells less than Linux; empty where it tells all."""
+    sets = sampled(environment.memory_method)
+    return sets and (
+        f"Memory rests on {sets}: this system does not tell what of it can be reclaimed, a short peak may be missed, "
+        f"and the memory of several processes is unknown, as they share some."
+    )
+
+
+def without_start(comparisons: Iterable[Comparison]) -> str:
+    """Say why some strategies have no start figures; empty if none lacks them."""
+    names = [each.question for each in comparisons if any(row.lacks_start for row in each.rows)]
+    if not names:
+        return ""
+    return (
+        f"Start is measured in fresh processes only; to measure it where it is missing, run "
+        f"python -m loaders compare {' '.join(names)} --fresh."
+    )
+
+
+def measure_on(comparison: Comparison) -> list[str]:
+    """Return the commands that measure what is not measured yet; ``make bench`` is one at its own size only."""
+    words = ["python", "-m", "loaders", "compare", comparison.question, *conditions(comparison)]
+    if any(row.case != comparison.about.default_case for row in comparison.unmeasured):
+        words.append("--all-cases")
+    has_bench = comparison.size == "small" and not comparison.data.startswith("own folder")
+    return [*["make bench"] * has_bench, shlex.join(words)]
+
+
+def conditions(comparison: Comparison) -> list[str]:
+    """Return the options that a trial and a comparison share."""
+    words = ["--size", comparison.size]
+    if comparison.epochs > 1:
+        words += ["--epochs", str(comparison.epochs)]
+    return [*words, "--data", "FOLDER"] if comparison.data.startswith("own folder") else words
 
 
 def most(counts: Estimate | None) -> str:
@@ -402,4 +456,9 @@ def disturbed(found: Disturbed | None) -> str:
     if found.unrecorded:
         which = "any trial" if not found.trials else f"{found.unrecorded} of {every} trials"
         sentences.append(f"Whether the machine was quiet was not recorded for {which}.")
+    if found.repeated:
+        sentences.append(
+            f"{found.repeated} of {every} trials were repeated because others used the processor; "
+            "the least disturbed run counts."
+        )
     return " ".join(sentences)

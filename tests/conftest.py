@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,8 @@ from hypothesis import settings
 from loaders import _registry
 from loaders._corpus import Corpus, open_corpus
 from loaders._registry import declare, outside
-from loaders._trial import Record, Trial, run_trial
+from loaders._trial import Record, Trial, pages, run_trial
+from loaders._trial.launch import Server
 
 # No test depends on an absolute time; the gate tries the same examples each time, HYPOTHESIS_PROFILE=explore new ones.
 settings.register_profile("suite", deadline=None, derandomize=True)
@@ -84,7 +85,24 @@ def command(tmp_path: Path) -> Command:
 
 
 @pytest.fixture
-def strategy(tmp_path: Path, corpus: Corpus) -> Strategy:
+def server(request: pytest.FixtureRequest) -> Iterator[Server | None]:
+    """The server that trials are forked from, for tests that ask for ``EACH_START``; else they start fresh."""
+    if getattr(request, "param", "fresh") == "fresh":
+        yield None
+        return
+    if not pages.AVAILABLE:
+        pytest.skip("the system cannot map a fork's pages")
+    made = Server({"numpy": []})
+    yield made
+    made.end()
+
+
+EACH_START = pytest.mark.parametrize("server", ["fresh", "forked"], indirect=True)
+"""Runs a test with trials that start fresh, and with forked ones."""
+
+
+@pytest.fixture
+def strategy(tmp_path: Path, corpus: Corpus, server: Server | None) -> Strategy:
     """Run the body of a strategy of ``selection`` in a trial of its own.
 
     The body yields or returns batches; ``right`` is a correct selection that it may return.
@@ -114,7 +132,9 @@ def strategy(tmp_path: Path, corpus: Corpus) -> Strategy:
             deadline=deadline,
             memory_limit=memory_limit,
         )
-        return run_trial(trial, corpus)
+        record = run_trial(trial, corpus, server=server)
+        assert record.process == ("forked" if server else "fresh")
+        return record
 
     return run
 

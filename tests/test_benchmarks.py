@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import msgspec
 import pytest
 from asv_runner.discovery import disc_benchmarks
 
@@ -13,6 +14,7 @@ from benchmarks import _base
 from loaders import _registry
 from loaders._errors import InputError
 from loaders._trial import Record
+from loaders._trial.metrics import Metrics
 from tests.conftest import ROOT
 from tests.test_rows import record
 
@@ -48,6 +50,11 @@ def test_units_are_seconds_and_bytes_only(discovered: dict[str, Any]) -> None:
     assert all(each.unit == "bytes" for name, each in discovered.items() if "memory" in name or "mem_" in name)
 
 
+def test_what_asv_times_itself_runs_once(discovered: dict[str, Any]) -> None:
+    own = [each for name, each in discovered.items() if name.endswith(".Drain.time_epoch")]
+    assert {(each.rounds, each.repeat, each.number) for each in own} == {(1, 1, 1)}
+
+
 def test_parameters_are_the_registry_of_the_working_tree() -> None:
     params, names = _base.parameters("resize")
     assert params[0] == list(_registry.variants("resize"))
@@ -76,6 +83,14 @@ def test_samples_are_those_of_good_trials() -> None:
 
 def test_a_strategy_that_went_wrong_is_failed_not_fast() -> None:
     assert _hand_out(RECORDS, "list_to_list") is None
+
+
+def test_start_figures_are_those_of_fresh_trials() -> None:
+    metrics = [Metrics(epoch_time=1.0 + index, first_batch_time=0.1 + index) for index in range(2)]
+    records = [record("numpy_to_numpy", index, metrics=each) for index, each in enumerate(metrics)]
+    records[1] = msgspec.structs.replace(records[1], process="forked")
+    assert _hand_out(records, "numpy_to_numpy", metric="first_batch_time") == {"samples": [0.1], "number": 1}
+    assert _hand_out(records, "numpy_to_numpy") == {"samples": [1.0, 2.0], "number": 1}
 
 
 def test_a_metric_that_does_not_apply_is_not_a_number() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,8 @@ from hypothesis import strategies as st
 from loaders import _registry
 from loaders._claims import Ruling, claims, counted, judged
 from loaders._claims._evidence import (
+    Figures,
+    NotMeasuredError,
     Part,
     Shown,
     above,
@@ -635,3 +638,63 @@ def test_sentences_carry_the_figures() -> None:
     assert said.startswith("load_all is linear: 58")
     assert "with 10,000" in said
     assert "with a slow consumer" in _ruling("D3", *_d3(lambda _: 40 * MIB)).measured
+
+
+def test_a_part_of_a_case_decides_nothing() -> None:
+    rows = _c1(0.1)[0].rows
+    once = [msgspec.structs.replace(rows[0], samples=1), rows[1]]
+    found = _ruling("C1", _comparison("selection", once))
+    assert (found.verdict, found.reached) == (OPEN, False), "one was measured once only"
+    assert found.measured.endswith("a single round decides nothing")
+    one_shared = [msgspec.structs.replace(rows[0], peaks={0: rows[0].peaks[0]}), rows[1]]
+    assert not _ruling("C1", _comparison("selection", one_shared)).reached
+    found = _ruling("C1", _comparison("selection", rows[:1]))
+    assert (found.verdict, found.reached) == (OPEN, False)
+    assert found.measured.strip() == "selection numpy_to_list was not run"
+    assert _ruling("C1", *_c1(0.1)).reached
+    assert _ruling("C1", *_c1(0.2)).reached, "undecided by its figures, not by what is missing"
+
+
+def test_one_single_round_leaves_the_other_claims_alone() -> None:
+    rows = {row.strategy: row for row in [*_c1(0.1)[0].rows, *_c5(1.0)[0].rows]}
+    rows["numpy_to_list"] = msgspec.structs.replace(rows["numpy_to_list"], samples=1)
+    measured = _comparison("selection", list(rows.values()))
+    assert _ruling("C1", measured).verdict == OPEN
+    assert _ruling("C5", measured).verdict == HOLDS, "it comes later, and needs other strategies"
+
+
+def test_a_law_of_too_few_amounts_or_of_one_round_decides_nothing() -> None:
+    measured = _d1(lambda count: 10 * MIB + 2 * MIB * count)[0]
+    (laws,) = measured.laws
+    names = ("load_all", "load_all_from_tensor_slices")
+
+    def with_law(amounts: tuple[int, ...], rounds: int) -> Ruling:
+        points = {count: {index: count * 2.0 * MIB + index for index in range(rounds)} for count in amounts}
+        few = msgspec.structs.replace(laws, laws=dict.fromkeys(names, law(points)))
+        return _ruling("D1", msgspec.structs.replace(measured, laws=[few]))
+
+    assert with_law((40, 160, 640), 6).reached
+    assert not with_law((40, 160), 6).reached
+    assert "only 2 amounts" in with_law((40, 160), 6).measured
+    assert not with_law((40, 160, 640), 1).reached
+
+
+@pytest.mark.parametrize(("claim", "comparisons"), [(claim, made) for claim, way, made in PLANTED if way == OPEN])
+def test_every_undecided_claim_says_what_it_needs(claim: str, comparisons: list[Comparison]) -> None:
+    found = _ruling(claim, *comparisons)
+    said = found.measured.rpartition("; ")[2]
+    needs = re.fullmatch(r"\d+ rounds would decide|it needs more than 24 rounds, if rounds can decide it", said)
+    assert needs if found.reached else not needs
+
+
+def test_growth_pairs_no_fresh_and_forked_trials() -> None:
+    def grown(forked: list[int]) -> Difference:
+        rows = _loading(["path_generator"], lambda count: count * MIB)[0].rows
+        few, many = (next(row for row in rows if row.case["data"] == data) for data in ("x4", "x16"))
+        measured = _comparison("batching", [few, msgspec.structs.replace(many, forked=forked)])
+        return Figures([measured]).growth_with("batching", "path_generator", "needs", "data", "x4", "x16")
+
+    assert grown([]).rounds == ROUNDS
+    assert grown([0, 1]).rounds == ROUNDS - 2
+    with pytest.raises(NotMeasuredError, match="no round has both"):
+        grown(list(range(ROUNDS)))

@@ -1,19 +1,25 @@
+"""What a comparison runs, in which order, from which server, and how it goes on; no trial is real here."""
+
 from __future__ import annotations
 
 import dataclasses
+import random
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import pytest
 
 from loaders import _compare, _registry
-from loaders._compare import GIVE_UP_AFTER, Plan
+from loaders._compare import Plan, plans, running, schedule
+from loaders._compare.schedule import GIVE_UP_AFTER
 from loaders._corpus import Corpus
 from loaders._errors import InputError
-from loaders._trial import Record, Trial, log
+from loaders._trial import Record, Trial, log, pages
+from loaders._trial.launch import LostServerError
+from loaders._trial.metrics import Metrics
 from tests.trial.test_log import RECORD
 
 STRATEGIES = ("numpy_to_numpy", "mixed_copy", "permutation_index")
@@ -32,10 +38,20 @@ class Runner:
         self.stop_at: int | None = None
         self.fails: set[str] = set()
 
-    def __call__(self, trial: Trial, corpus: Corpus, *, run: str, round: int, planned: int) -> Record:  # noqa: A002
+    def __call__(
+        self,
+        trial: Trial,
+        corpus: Corpus,
+        *,
+        run: str,
+        round: int,  # noqa: A002
+        planned: int,
+        server: object = None,
+        **_: object,
+    ) -> Record:
         if len(self.ran) == self.stop_at:
             raise KeyboardInterrupt
-        self.ran.append((round, trial.strategy, trial.case["images"]))
+        self.ran.append((round, trial.strategy, " ".join(trial.case.values())))
         return msgspec.structs.replace(
             RECORD,
             strategy=trial.strategy,
@@ -45,6 +61,7 @@ class Runner:
             seed=trial.seed,
             planned=planned,
             status="failed" if trial.strategy in self.fails else "ok",
+            process="forked" if server else "fresh",
             started=datetime.now(UTC).isoformat(),
         )
 
@@ -52,18 +69,21 @@ class Runner:
 @pytest.fixture
 def runner(monkeypatch: pytest.MonkeyPatch) -> Runner:
     stand_in = Runner()
-    monkeypatch.setattr(_compare, "run_trial", stand_in)
+    monkeypatch.setattr(running, "run_trial", stand_in)
     return stand_in
 
 
-def test_every_strategy_runs_once_a_round_in_an_order_shuffled_afresh(planned: Plan, runner: Runner) -> None:
-    records = _compare.run(planned)
+def test_a_round_runs_one_case_at_a_time_in_an_order_shuffled_afresh(planned: Plan, runner: Runner) -> None:
+    records = _compare.run(dataclasses.replace(planned, rounds=6))
     assert set(Counter(runner.ran).values()) == {1}
-    assert len(records) == 3 * 3 * 2
-    orders = [[each[1:] for each in runner.ran if each[0] == index] for index in range(3)]
-    assert [len(order) for order in orders] == [6, 6, 6]
-    assert [each[0] for each in runner.ran] == [0] * 6 + [1] * 6 + [2] * 6
-    assert len({tuple(order) for order in orders}) == 3
+    assert len(records) == 6 * 3 * 2
+    assert {each.planned for each in records} == {6}
+    orders = [[each[1:] for each in runner.ran if each[0] == index] for index in range(6)]
+    assert [each[0] for each in runner.ran] == [index for index in range(6) for _ in range(6)]
+    for order in orders:
+        assert len({images for _, images in order[:3]}) == len({images for _, images in order[3:]}) == 1
+    assert len({order[0][1] for order in orders}) == 2, "either case comes first"
+    assert len({tuple(order) for order in orders}) > 4
 
 
 def test_strategies_of_a_round_share_a_seed_and_rounds_do_not(planned: Plan, runner: Runner) -> None:
@@ -107,14 +127,21 @@ def test_an_old_unfinished_run_is_begun_anew(planned: Plan, runner: Runner) -> N
     assert len(runner.ran) == 4 + 18
 
 
-def test_a_run_of_another_plan_is_not_continued(planned: Plan, runner: Runner, tmp_path: Path) -> None:
+@pytest.mark.parametrize("other", [{"deadline": 61.0}, {"fresh": True}, {"staged": True}, {"epochs": 2}])
+def test_a_run_of_another_plan_is_not_continued(planned: Plan, runner: Runner, other: dict[str, Any]) -> None:
     runner.stop_at = 4
     with pytest.raises(KeyboardInterrupt):
         _compare.run(planned)
     runner.stop_at = None
-    more = msgspec.convert(planned.rounds + 1, int)
-    _compare.run(Plan("selection", STRATEGIES, planned.cases, more, planned.corpus, 2**30, 60.0))
-    assert len(runner.ran) == 4 + 24
+    before, records = len(runner.ran), _compare.run(dataclasses.replace(planned, **other))
+    assert len(runner.ran) == before + len(records)
+
+
+def test_more_rounds_or_another_precision_continue_a_run(planned: Plan, runner: Runner) -> None:
+    _compare.run(planned)
+    records = _compare.run(dataclasses.replace(planned, rounds=5, until=0.01))
+    assert len(runner.ran) == len(records) == 5 * 6
+    assert len({each.run for each in records}) == 1
 
 
 def test_the_key_changes_with_the_code_that_is_measured(planned: Plan, tmp_path: Path) -> None:
@@ -125,6 +152,7 @@ def test_the_key_changes_with_the_code_that_is_measured(planned: Plan, tmp_path:
     assert before != planned.key
     mine.write_text("a = 2")
     assert with_mine.key != before
+    assert (plans.PACKAGE / "_trial" / "child.py").exists(), "the instrument's code is in it"
 
 
 def test_a_strategy_that_keeps_failing_is_not_run_for_ever(planned: Plan, runner: Runner) -> None:
@@ -143,57 +171,309 @@ def test_each_record_is_in_the_log_before_it_is_shown(planned: Plan, runner: Run
     _compare.run(planned, done=shown)
 
 
-@pytest.mark.parametrize(("size", "cases", "rounds"), [("tiny", 1, 2), ("full", 2, 6)])
+@pytest.mark.parametrize(("size", "cases", "rounds"), [("tiny", 1, 2), ("small", 1, 3), ("full", 2, 24)])
 def test_a_plan_follows_from_the_size(corpus: Corpus, size: str, cases: int, rounds: int) -> None:
     manifest: Any = msgspec.structs.replace(corpus.manifest, size=size)
     planned = _compare.plan("selection", Corpus(corpus.root, manifest))
     assert (len(planned.cases), planned.rounds) == (cases, rounds)
+    assert (planned.until, planned.whole_rounds) == ((0.05, 8) if size == "full" else (None, rounds))
     assert 0 < (planned.trial("list_to_list", {}, 1).memory_limit or 0) < 2**50
     assert planned.strategies[0] == "list_to_list"
 
 
-def test_rounds_beyond_the_third_go_to_those_that_may_be_the_fastest(
-    planned: Plan, runner: Runner, monkeypatch: pytest.MonkeyPatch
+class Timed(Runner):
+    """Trials take the seconds of their strategy, times noise; every trial takes two seconds of a simulated clock."""
+
+    def __init__(self, seconds: dict[str, float], noise: float = 0.01) -> None:
+        super().__init__()
+        self.seconds, self.noise, self.now = seconds, noise, 0.0
+
+    def clock(self) -> float:
+        return self.now
+
+    def __call__(self, trial: Trial, corpus: Corpus, **more: Any) -> Record:
+        record = super().__call__(trial, corpus, **more)
+        self.now += 2
+        random_ = random.Random(f"{trial.question} {trial.strategy} {trial.case} {more['round']}")
+        takes = self.seconds.get(trial.strategy, 1.0) * (1 + self.noise * random_.uniform(-1, 1))
+        metrics = msgspec.structs.replace(record.metrics, epoch_time=takes, sample_time=takes, peak_memory=2**26)
+        return msgspec.structs.replace(record, question=trial.question, metrics=metrics, seconds=2.0)
+
+
+@pytest.fixture
+def timed(monkeypatch: pytest.MonkeyPatch) -> Timed:
+    stand_in = Timed({"numpy_to_numpy": 9.0, "mixed_copy": 5.0, "permutation_index": 1.0})
+    monkeypatch.setattr(running, "run_trial", stand_in)
+    return stand_in
+
+
+def test_rounds_beyond_the_eighth_go_to_what_may_be_the_fastest_and_what_is_undecided(
+    planned: Plan, timed: Timed
 ) -> None:
-    seconds = {"numpy_to_numpy": 9.0, "mixed_copy": 5.0, "permutation_index": 1.0}
+    _compare.run(dataclasses.replace(planned, rounds=10))
+    ran = Counter(strategy for _, strategy, _ in timed.ran)
+    assert ran == {"permutation_index": 20, "numpy_to_numpy": 20, "mixed_copy": 16}  # the baseline, ratios are taken to
+    timed.ran.clear()
+    timed.seconds["mixed_copy"], timed.noise = 9.2, 0.5
+    other = dataclasses.replace(planned, rounds=10, deadline=61.0)
+    timed.stop_at = 50
+    with pytest.raises(KeyboardInterrupt):
+        _compare.run(other)
+    timed.stop_at = None
+    _compare.run(other)  # continued, and the same go on
+    ran = Counter(strategy for _, strategy, _ in timed.ran)
+    assert ran["mixed_copy"] == 20, "it is not known whether it is slower than the baseline"
 
-    def timed(trial: Trial, corpus: Corpus, **more: Any) -> Record:
-        record = runner(trial, corpus, **more)
-        wobble = 1 + 0.01 * ((record.round + len(trial.strategy)) % 3)
-        # With more images nothing can be told apart.
-        takes = seconds[trial.strategy] * wobble if trial.case["images"] == "500" else 1 + record.round % 3
-        return msgspec.structs.replace(record, metrics=msgspec.structs.replace(record.metrics, epoch_time=takes))
 
-    monkeypatch.setattr(_compare, "run_trial", timed)
-    six = dataclasses.replace(planned, rounds=6)
-    _compare.run(six)
-    ran = Counter((strategy, images) for _, strategy, images in runner.ran)
-    assert ran["permutation_index", "500"] == 6
-    assert ran["numpy_to_numpy", "500"] == 6  # the baseline, which ratios are taken to
-    assert ran["mixed_copy", "500"] == 3
-    assert all(ran[strategy, "2000"] == 6 for strategy in STRATEGIES)
-    runner.ran.clear()
+def test_a_precision_ends_a_case_whose_ratios_reach_it_and_24_rounds_end_all(planned: Plan, timed: Timed) -> None:
+    whole = dataclasses.replace(planned, rounds=24, until=0.05)
+    assert len(_compare.run(whole)) == 8 * 6, "noise of one per cent leaves nothing open"
+    timed.ran.clear()
+    timed.noise = 0.9
+    noisy = dataclasses.replace(whole, deadline=61.0)
+    records = _compare.run(noisy)
+    assert max(each.round for each in records) == 23
+    left = _compare.open_ratios(noisy, records)
+    assert left
+    pairs = Counter((each.figure, str(each.case), frozenset((each.strategy, each.other))) for each in left)
+    assert set(pairs.values()) == {1}, "each pair is named once"
+    assert all(each.rounds is None or each.rounds > 24 for each in left), "it says how many more rounds it would need"
+
+
+def _staged(corpus: Corpus, *questions: str) -> list[Plan]:
+    small = Corpus(corpus.root, msgspec.structs.replace(corpus.manifest, size="small"))
+    return [_compare.plan(each, small, budgeted=True, fresh=True) for each in questions]
+
+
+def test_a_budget_goes_to_quick_strategies_then_to_all_and_then_to_what_is_open(corpus: Corpus, timed: Timed) -> None:
+    (planned,) = _staged(corpus, "selection")
+    known, quick = _registry.variants("selection"), set(_registry.quick("selection"))
+    timed.seconds = {name: 1.2**place for place, name in enumerate(known)}
+    timed.noise = 0.2
+    found = _compare.run_together([planned], seconds=1e9, clock=timed.clock)["selection"]
+    ran = {index: {each.strategy for each in found if each.round == index} for index in range(24)}
+    assert ran[0] == ran[1] == ran[2] == quick
+    assert ran[3] == set(known)
+    assert ran[4] < set(known)
+    assert ran[4] == ran[5], "between two looks nothing is judged"
+    assert [{each.planned for each in found if each.round == index} for index in (0, 3)] == [{len(quick)}, {len(known)}]
+
+
+def test_questions_advance_together_and_calibration_stays_cheap(corpus: Corpus, timed: Timed) -> None:
+    planned = _staged(corpus, "calibration", "selection", "resize")
+    timed.noise = 0.5
+    _compare.run_together(planned, seconds=1e9, clock=timed.clock)
+    order = [(index, strategy) for index, strategy, *_ in timed.ran]
+    assert [index for index, _ in order] == sorted(index for index, _ in order)
+    calibrating = [index for index, strategy in order if strategy in _registry.variants("calibration")]
+    assert max(calibrating) == 3
+    assert max(index for index, _ in order) > 3
+
+
+def test_a_budget_completes_as_many_questions_as_possible(corpus: Corpus) -> None:
+    order = [each.question for each in _compare.cheapest_first(_staged(corpus, *_registry.questions()))]
+    assert order[0] == "calibration"
+    assert order.index("selection") < order.index("caching") < order.index("batching")
+
+
+def test_with_all_amounts_that_the_law_of_memory_needs(corpus: Corpus) -> None:
+    (planned,) = _staged(corpus, "caching")
+    first = [each for each in schedule.blocks([planned], {"caching": []}) if each.index == 0]
+    assert {each.case["data"] for each in first} == {"x1", "x4", "x16"}
+    assert all(set(each.strategies) == set(_registry.quick("caching")) for each in first)
+
+
+def test_a_time_budget_ends_between_trials_and_the_same_command_goes_on(corpus: Corpus, timed: Timed) -> None:
+    planned = _staged(corpus, "calibration", "selection")
+    everything = _compare.run_together(planned, seconds=60, clock=timed.clock)
+    assert timed.now == 60
+    assert _compare.is_left(planned, everything)
+    said: list[str] = []
+    more = _compare.run_together(planned, seconds=21.1, clock=timed.clock, say=said.append)
+    assert timed.now == 82, "a trial of two seconds is begun when more than one is left"
+    assert "30 trials are there" in said[0]
+    assert {len({each.run for each in records}) for records in more.values()} == {1}
+    _compare.run_together(planned, clock=timed.clock)
+    assert set(Counter(timed.ran).values()) == {1}
+
+
+def test_nothing_is_begun_that_would_end_long_after_the_budget(corpus: Corpus, timed: Timed) -> None:
+    (planned,) = _staged(corpus, "selection")
+    _compare.run_together([planned], seconds=20.9, clock=timed.clock)
+    assert timed.now == 20, "0.9 seconds are left, and a trial takes 2"
+
+
+def test_a_finished_question_is_kept_while_another_is_left(corpus: Corpus, timed: Timed) -> None:
+    calibration, selection = _staged(corpus, "calibration", "selection")
+    _compare.run(calibration)
+    before = len(timed.ran)
+    found = _compare.run_together([calibration, selection], clock=timed.clock)
+    assert len(timed.ran) == before + len(found["selection"])
+    _compare.run_together([calibration, selection], clock=timed.clock)
+    assert len(timed.ran) == 2 * (before + len(found["selection"])), "all of it was there, so all is measured anew"
+
+
+class Server:
+    """Stands in for a server."""
+
+    begun: ClassVar[list[Server]] = []
+    reasons: ClassVar[list[str]] = []
+
+    def __init__(self, modules: dict[str, set[str]]) -> None:
+        self.modules, self.is_lost = modules, False
+        self.reason = self.reasons.pop(0) if self.reasons else ""
+        self.begun.append(self)
+
+    def end(self) -> None:
+        self.is_lost = True
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> type[Server]:
+    """Trials of ``planned`` run in forks, of servers that are none."""
+    monkeypatch.setattr(Server, "begun", [])
+    monkeypatch.setattr(Server, "reasons", [])
+    monkeypatch.setattr(running, "Server", Server)
+    monkeypatch.setattr(pages, "AVAILABLE", True)
+    monkeypatch.setattr(Plan, "modules", property(lambda self: {f"tensorflow.{self.question}": set[str]()}))
+    return Server
+
+
+def test_one_server_serves_a_round_of_all_questions(corpus: Corpus, runner: Runner, served: type[Server]) -> None:
+    two = [_compare.plan(each, corpus, rounds=3) for each in ("selection", "resize")]
+    records = [each for of_question in _compare.run_together(two).values() for each in of_question]
+    assert {each.process for each in records} == {"forked"}
+    assert [set(each.modules) for each in served.begun] == [{"tensorflow.selection", "tensorflow.resize"}] * 3
+    assert all(each.is_lost for each in served.begun), "none is left"
+
+
+def test_a_fresh_plan_starts_no_server(planned: Plan, runner: Runner, served: type[Server]) -> None:
+    assert {each.process for each in _compare.run(dataclasses.replace(planned, fresh=True))} == {"fresh"}
+    assert served.begun == []
+
+
+def test_a_case_starts_fresh_where_one_of_its_strategies_must(corpus: Corpus, served: type[Server]) -> None:
+    tensors = {"record": "tensor", "data": "x16"}
+    planned = _compare.plan("read_order", corpus, all_cases=True, rounds=1)
+    fresh = {str(each.case): each.fresh for each in schedule.blocks([planned], {"read_order": []})}
+    assert fresh.pop(str(tensors)), "its strategies set how malloc works"
+    assert not any(fresh.values())
+
+
+def test_published_start_figures_come_from_the_first_rounds_of_the_default_cases(
+    corpus: Corpus, runner: Runner, served: type[Server]
+) -> None:
+    full = Corpus(corpus.root, msgspec.structs.replace(corpus.manifest, size="full"))
+    records = _compare.run(_compare.plan("selection", full, rounds=4))
+    fresh = {(each.round, each.case["images"]) for each in records if each.process == "fresh"}
+    assert fresh == {(0, "500"), (1, "500"), (2, "500")}
+    assert {each.process for each in records} == {"fresh", "forked"}
+    for index in range(4):
+        for images in ("500", "2000"):
+            of_block = [each for each in records if (each.round, each.case["images"]) == (index, images)]
+            assert len({each.process for each in of_block}) == 1
+
+
+@pytest.mark.parametrize("raises", [True, False])
+def test_a_lost_server_is_replaced_and_the_trial_runs_once_more(
+    planned: Plan, runner: Runner, served: type[Server], monkeypatch: pytest.MonkeyPatch, raises: bool
+) -> None:
+    lost: list[Trial] = []
+
+    def loses(trial: Trial, corpus: Corpus, *, server: Server, **more: Any) -> Record:
+        if len(runner.ran) == 2 and not lost:
+            lost.append(trial)
+            server.is_lost = True
+            if raises:
+                raise LostServerError
+            return msgspec.structs.replace(RECORD, status="failed", process="forked")
+        return runner(trial, corpus, server=server, **more)
+
+    monkeypatch.setattr(running, "run_trial", loses)
+    records = _compare.run(planned)
+    assert len(lost) == 1
+    assert len(served.begun) == 3 + 1
+    assert {(each.status, each.process) for each in records} == {("ok", "forked")}
+    assert len(records) == 18
+    assert (records[2].strategy, records[2].case) == (lost[0].strategy, lost[0].case)
+
+
+def test_a_trial_that_ends_its_server_twice_has_failed(
+    planned: Plan, runner: Runner, served: type[Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ends_it(trial: Trial, corpus: Corpus, *, server: Server, **more: Any) -> Record:
+        runner.fails = {"mixed_copy"}
+        server.is_lost = trial.strategy == "mixed_copy"
+        return runner(trial, corpus, server=server, **more)
+
+    monkeypatch.setattr(running, "run_trial", ends_it)
+    records = _compare.run(planned)
+    assert Counter(each.status for each in records) == {"ok": 12, "failed": 2 * GIVE_UP_AFTER}
+    assert {each.process for each in records} == {"forked"}
+
+
+def test_servers_that_keep_ending_are_an_error_with_its_remedy(
+    planned: Plan, served: type[Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def loses(*_: object, server: Server, **__: object) -> Record:
+        server.is_lost = True
+        raise LostServerError
+
+    monkeypatch.setattr(running, "run_trial", loses)
+    with pytest.raises(InputError, match="has ended twice; finished trials are kept, and --fresh does without it"):
+        _compare.run(planned)
+
+
+def test_a_server_that_cannot_serve_makes_a_comparison_fresh_and_says_why_once(
+    planned: Plan, runner: Runner, served: type[Server]
+) -> None:
+    served.reasons = ["its imports have started 3 threads"]
+    said: list[str] = []
+    records = _compare.run(planned, say=said.append)
+    assert said == ["trials run in fresh processes, which takes longer: its imports have started 3 threads"]
+    assert ({each.process for each in records}, len(records)) == ({"fresh"}, 18)
+
+
+def test_no_round_of_a_case_joins_forked_and_fresh_trials(planned: Plan, runner: Runner, served: type[Server]) -> None:
     runner.stop_at = 8
     with pytest.raises(KeyboardInterrupt):
-        _compare.run(dataclasses.replace(six, deadline=61.0))
+        _compare.run(planned)
     runner.stop_at = None
-    _compare.run(dataclasses.replace(six, deadline=61.0))  # continued, and the same are left out
-    assert Counter((strategy, images) for _, strategy, images in runner.ran) == ran
+    served.reasons = ["its imports have started 3 threads"]
+    records = _compare.run(planned)
+    assert {each.process for each in records} == {"forked", "fresh"}
+    blocks = {(each.round, each.case["images"]): set[str]() for each in records}
+    for each in records:
+        blocks[each.round, each.case["images"]].add(each.process)
+    assert set(map(len, blocks.values())) == {1}
+    assert len(records) == 18 - 1, "one trial of the block that was begun is left out"
+
+
+def test_trials_may_be_repeated_but_not_all_of_them(
+    planned: Plan, runner: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def robbed(trial: Trial, corpus: Corpus, *, repeats: int, **more: Any) -> Record:
+        return msgspec.structs.replace(runner(trial, corpus, **more), tries=1 + repeats)
+
+    monkeypatch.setattr(running, "run_trial", robbed)
+    tries = [record.tries for record in _compare.run(planned)]
+    assert tries[:6] == [3, 1, 2, 1, 2, 1]
 
 
 def test_a_quick_plan_runs_what_carries_the_finding_and_outside_strategies(corpus: Corpus) -> None:
     quick = _compare.plan("read_order", corpus, quick=True)
     assert quick.strategies == ("range_indexed", "parallel_reads")
-    assert quick.trials_a_round == 6  # at three amounts of data, for the law of memory
+    assert quick.trials == 2 * 6  # at three amounts of data, for the law of memory
     assert {case["record"] for case in quick.cases} == {"jpeg"}
 
 
 def test_a_strategy_runs_only_where_it_answers_something(corpus: Corpus) -> None:
     planned = _compare.plan("read_order", corpus, all_cases=True, rounds=1)
-    trials = [(trial.strategy, trial.case["record"]) for _, trial in planned.trials()]
+    due = schedule.blocks([planned], {"read_order": []})
+    trials = [(strategy, block.case["record"]) for block in due for strategy in block.strategies]
     assert ("interleave_arena_1", "tensor") in trials
     assert ("interleave_arena_1", "jpeg") not in trials
-    assert len(trials) == planned.trials_a_round
+    assert len(trials) == planned.trials
 
 
 def test_some_cases_may_be_run_alone(corpus: Corpus) -> None:
@@ -213,3 +493,49 @@ def test_a_plan_without_a_trial_is_a_clear_error(corpus: Corpus, monkeypatch: py
         match=r"read_order runs with record=jpeg data=x16; these values go together: record=tensor data=x16$",
     ):
         _compare.plan("read_order", corpus)
+
+
+def _own(*checked: bool, status: str = "ok") -> list[Record]:
+    changes: list[dict[str, Any]] = [{"round": index, "checked": each} for index, each in enumerate(checked)]
+    return [msgspec.structs.replace(RECORD, **{"status": status, **each}) for each in changes]
+
+
+def test_what_is_delivered_is_checked_first_and_then_in_every_fourth_round() -> None:
+    assert [schedule.is_checked(index, _own(*[True] * index)) for index in range(10)] == [
+        True, False, False, False, True, False, False, False, True, False,
+    ]  # fmt: skip
+    assert schedule.is_checked(3, []), "a strategy that begins later is checked as it begins"
+    assert schedule.is_checked(3, _own(True, status="wrong_output")), "nothing is left unchecked before it has passed"
+    assert schedule.is_checked(3, _own(False, False))
+
+
+def test_a_comparison_checks_the_first_round_and_every_fourth(planned: Plan, timed: Timed) -> None:
+    checked: dict[int, set[bool]] = {}
+
+    def noted(trial: Trial, corpus: Corpus, **more: Any) -> Record:
+        checked.setdefault(more["round"], set()).add(trial.checked)
+        return msgspec.structs.replace(timed(trial, corpus, **more), checked=trial.checked)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(running, "run_trial", noted)
+        _compare.run(dataclasses.replace(planned, rounds=6))
+    assert checked == {0: {True}, 1: {False}, 2: {False}, 3: {False}, 4: {True}, 5: {False}}
+
+
+def test_what_delivers_another_number_of_samples_unchecked_is_wrong() -> None:
+    def delivers(samples: int, *, checked: bool, strategy: str = "tf1_queue") -> Record:
+        metrics = Metrics(epoch_time=1.0, samples=samples)
+        return msgspec.structs.replace(
+            RECORD, question="read_order", strategy=strategy, metrics=metrics, checked=checked
+        )
+
+    proven = delivers(640, checked=True)
+    for good in (delivers(640, checked=False), delivers(639, checked=True), proven):
+        assert schedule.held_to(good, [proven]) == good
+    assert schedule.held_to(delivers(639, checked=False), []).status == "ok"
+    found = schedule.held_to(delivers(639, checked=False, strategy="interleave"), [proven])
+    assert (found.status, found.message) == ("wrong_output", "delivered 639 samples, and 640 when checked")
+    assert found.metrics.epoch_time is None, "no figure of it counts"
+    losing = next(name for name, each in _registry.variants("read_order").items() if each.may_lose)
+    kept = delivers(639, checked=False, strategy=losing)
+    assert schedule.held_to(kept, [proven]) == kept

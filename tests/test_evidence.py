@@ -7,10 +7,13 @@ import numpy as np
 import pytest
 
 from loaders import _evidence, _judge
+from loaders._check import equivalence
 from loaders._errors import InputError
 from loaders._evidence import Count, Noise
+from loaders._trial import log
 from loaders._trial.metrics import Metrics
 from loaders._trial.record import Record
+from tests.check.pairs import planted
 from tests.conftest import ROOT
 from tests.trial.test_log import RECORD
 
@@ -47,6 +50,12 @@ def test_the_noise_of_trials_is_their_spread_without_strategy_and_round() -> Non
         _evidence.noise(_records(spreads, 2))
 
 
+def test_noise_is_taken_of_all_strategies_though_a_few_ran_for_more_rounds() -> None:
+    records = _records({f"s{index}": 0.05 for index in range(10)}, 8)
+    longer = [each for each in _records({"s0": 0.05, "s1": 0.05}, 24) if each.round >= 8]
+    assert len(_evidence.noise([*records, *longer]).residuals) == 80
+
+
 def test_the_published_trials_have_noise_enough(published: Noise) -> None:
     assert len(published.residuals) > 500
     assert 0.03 < float(np.median(np.concatenate(published.spreads))) < 0.2
@@ -61,7 +70,7 @@ def test_a_judge_that_is_too_sure_is_found_out(published: Noise, monkeypatch: py
     def certain(squares: list[float], degrees: list[float], total: float) -> tuple[list[float], list[float]]:
         return [1e-4] * len(squares), [1e3] * len(squares)
 
-    monkeypatch.setattr(_judge, "_moderated", certain)
+    monkeypatch.setattr(_judge, "moderate", certain)
     missed = {count.what for count in _evidence.simulation(published, 60) if not count.is_reached}
     assert {f"95 % intervals cover the truth, at {rounds} rounds" for rounds in (3, 6, 8)} <= missed
     assert "the best set contains the true best, at 3 rounds" in missed
@@ -70,6 +79,38 @@ def test_a_judge_that_is_too_sure_is_found_out(published: Noise, monkeypatch: py
 def test_checks_seldom_cry_wolf_and_find_what_fails_only_now(published: Noise) -> None:
     counts = _evidence.checks(published, 30)
     assert [count.is_reached for count in counts] == [True, True], counts
+
+
+@pytest.mark.parametrize(("shared", "own", "correlation"), [(0.2, 0.1, 0.8), (0.0, 0.1, 0.0)])
+def test_pairing_gains_what_a_round_has_in_common(shared: float, own: float, correlation: float) -> None:
+    random = np.random.default_rng(1)
+    records = []
+    for run in range(40):
+        drift = random.normal(0, shared, 8)
+        records += [
+            msgspec.structs.replace(
+                RECORD,
+                strategy=name,
+                round=index,
+                run=str(run),
+                metrics=Metrics(epoch_time=float(np.exp(drift[index] + random.normal(0, own)))),
+            )
+            for name in ("numpy_to_numpy", "mixed_copy", "permutation_index")
+            for index in range(8)
+        ]
+    found, gained = _evidence.pairing(records)
+    assert found.share == pytest.approx(correlation, abs=0.07)
+    assert gained.share == pytest.approx(correlation, abs=0.1), "both spread alike"
+    assert (found.repetitions, "95 % interval" in found.what) == (40, True)
+    alone = [each for each in records if each.strategy != "numpy_to_numpy"]
+    with pytest.raises(InputError, match="with its baseline"):
+        _evidence.pairing(alone)
+
+
+def test_the_published_trials_show_what_pairing_gains() -> None:
+    found, _ = _evidence.pairing(_evidence.decoded(PUBLISHED))
+    assert found.repetitions > 5
+    assert -1 <= found.share <= 1
 
 
 def test_a_count_misses_by_more_than_chance_only() -> None:
@@ -85,3 +126,19 @@ def test_the_newest_line_of_each_experiment_counts(tmp_path: Path) -> None:
     path.write_bytes(b"\n".join(map(msgspec.json.encode, made)))
     assert {each.name: each.commit for each in _evidence.newest(path)} == {"a": "C", "b": "B"}
     assert _evidence.newest(tmp_path / "none") == []
+
+
+def test_the_equivalence_of_forked_trials_is_counted_from_their_own_log(tmp_path: Path) -> None:
+    source = tmp_path / "trials.jsonl"
+    with pytest.raises(InputError, match="selftest --start"):
+        _evidence.experiment("start", source, 1)
+    many = {f"s{index}": 1.0 for index in range(15)} | {"odd": 1.12}
+    for each in planted(many, memory=dict.fromkeys(many, (10.0, 10.0))):
+        log.append(tmp_path / equivalence.NAME, each)
+    found = _evidence.experiment("start", source, 1)
+    assert found.source.endswith(equivalence.NAME)
+    counts = {count.what: (count.share, count.is_reached) for count in found.counts}
+    assert counts["fresh and forked trials, steady time: a question's is shown to be the same"] == (1.0, True)
+    assert counts["fresh and forked trials, steady time: a strategy's lies beyond its margin"] == (1 / 16, False)
+    assert counts["fresh and forked trials, peak: a strategy's lies beyond its margin"] == (0.0, True)
+    assert counts["a strategy fails in forks only"] == (0.0, True)

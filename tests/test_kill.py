@@ -21,15 +21,17 @@ import psutil
 import pytest
 
 from loaders import _compare, _durable
+from loaders._compare import running
 from loaders._corpus import Corpus
 from loaders._errors import InputError
-from loaders._trial import log
+from loaders._trial import log, pages
 from tests.conftest import ROOT, Command, Strategy
 from tests.test_compare import Runner
 from tests.trial.conftest import marked
 from tests.trial.test_log import RECORD
 
 KILLS = int(os.environ.get("LOADERS_KILLS", "6"))
+ROUNDS = max(1, min(8, KILLS // 10))  # in later ones only what is still open would run
 HOW = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 MINE = """
 import os, subprocess, time
@@ -41,11 +43,19 @@ STRATEGY = '''
 @variant(question="selection")
 def mine_{number}(job):
     """Has a worker, and one that has left its session and its parent."""
+    {imports}
     worker = subprocess.Popen(["sleep", "100"])
     subprocess.run("setsid sleep 100 & echo x > kept", shell=True)
     time.sleep({seconds})
     return [job.inputs.images[: job.inputs.draws]]
 '''
+
+TENSORFLOW = """
+class data:
+    class Dataset:
+        range = range
+"""
+"""Stands in for the package, so that trials come from a server that is there in a moment."""
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux can end a killed parent's processes")
 
@@ -53,10 +63,13 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux can 
 class Run:
     """A comparison of strategies that have workers, in a world of its own."""
 
-    def __init__(self, directory: Path, results: Path, rounds: int) -> None:
+    def __init__(self, directory: Path, results: Path, rounds: int, *, forks: bool = False) -> None:
         self.directory, self.log = directory, results / "tested" / log.NAME
-        strategies = "\n".join(STRATEGY.format(number=each, seconds=each / 10) for each in range(4))
+        imports = "import tensorflow" if forks else "pass"
+        strategies = "\n".join(STRATEGY.format(number=each, seconds=each / 10, imports=imports) for each in range(4))
         (directory / "mine.py").write_text(MINE.format(strategies=strategies))
+        if forks:
+            (directory / "tensorflow.py").write_text(TENSORFLOW)
         (directory / "tmp").mkdir()
         self.command = [sys.executable, "-m", "loaders", "compare", "selection", "--size", "tiny", "--quick"]
         self.command += ["--rounds", str(rounds), "--with", "mine.py"]
@@ -67,7 +80,7 @@ class Run:
         return subprocess.Popen(
             self.command,
             cwd=self.directory,
-            env={**os.environ, **self.variables, "PYTHONPATH": str(ROOT), **variables},
+            env={**os.environ, **self.variables, "PYTHONPATH": f"{ROOT}{os.pathsep}{self.directory}", **variables},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -105,7 +118,7 @@ def _wait_until(holds: Callable[[], object], seconds: float = 60) -> None:
 
 @pytest.mark.usefixtures("corpus")
 def test_killed_at_random_moments_it_loses_nothing_and_leaves_nothing(tmp_path: Path, results: Path) -> None:
-    run, moments = Run(tmp_path, results, rounds=max(1, KILLS // 10)), random.Random(1)
+    run, moments = Run(tmp_path, results, rounds=ROUNDS, forks=True), random.Random(1)
     killed: Counter[str] = Counter()
     finished = 0
     while killed.total() < KILLS:
@@ -134,10 +147,9 @@ def test_killed_at_random_moments_it_loses_nothing_and_leaves_nothing(tmp_path: 
     trials = Counter((each.run, each.round, each.strategy) for each in records)
     assert set(trials.values()) == {1}
     assert {each.status for each in records} == {"ok"}
+    assert {each.process for each in records} == {"forked" if pages.AVAILABLE else "fresh"}
     runs = Counter(each.run for each in records)
-    assert set(runs.values()) == {9 * max(1, KILLS // 10)}, (
-        "each run was continued to its end, and then a new one begun"
-    )
+    assert set(runs.values()) == {9 * ROUNDS}, "each run was continued to its end, and then a new one begun"
     assert len(runs) == finished + 1
     assert list((tmp_path / "tmp").iterdir()) == []
     assert sorted(path.name for path in run.log.parent.iterdir()) == [".running", log.NAME]
@@ -206,7 +218,7 @@ class TestPowerCut:
     ) -> None:
         planned = _compare.Plan("selection", ("mixed_copy", "list_to_list"), ({"images": "500"},), 3, corpus, 2**30, 60)
         path, moments = log.log_path("tested"), random.Random(3)
-        monkeypatch.setattr(_compare, "run_trial", runner := Runner())
+        monkeypatch.setattr(running, "run_trial", runner := Runner())
         runner.stop_at = 5
         with pytest.raises(KeyboardInterrupt):
             _compare.run(planned)
@@ -259,7 +271,7 @@ class TestFullDisk:
             record = runner(*arguments, **more)  # type: ignore[arg-type]
             return msgspec.structs.replace(record, message="x" * 10_000)
 
-        monkeypatch.setattr(_compare, "run_trial", fills)
+        monkeypatch.setattr(running, "run_trial", fills)
         with pytest.raises(
             InputError, match=r"No space left on device; free .*; this trial and the earlier ones are kept"
         ):

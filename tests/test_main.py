@@ -114,6 +114,9 @@ class TestTrial:
         (["trial", "selection", "numpy_to_list", "--data", "."], "no JPEG or PNG file"),
         (["trial", "selection", "numpy_to_list", "--memory-limit", "lots"], "write 2GiB or 512MiB"),
         (["trial", "selection", "numpy_to_list", "--size", "huge"], "'tiny', 'small', 'full'"),
+        (["compare", "selection", "--until", "five"], "'five' is not a share; write 5%"),
+        (["compare", "selection", "--until", "0%"], "'0%' is not a share; write 5%"),
+        (["compare", "selection", "--minutes", "0"], "Invalid value for '--minutes'"),
         (["trial", "selection"], "Missing argument"),
         (
             ["compare", "batching", "--case", "augment=on", "--case", "data=x1", "--size", "tiny"],
@@ -222,6 +225,20 @@ def test_an_interrupted_comparison_keeps_its_trials_and_is_continued(results: Pa
     after = log.read(path)
     assert after[: len(before)] == before
     assert sorted(record.strategy for record in after) == sorted(_registry.variants("selection"))
+    assert len({record.run for record in after}) == 1
+
+
+@pytest.mark.usefixtures("corpus")
+def test_a_comparison_whose_time_is_up_names_the_command_that_goes_on(command: Command, results: Path) -> None:
+    asked = ["compare", "selection", "--size", "tiny", "--minutes", "0.05", "--until", "0.1%"]
+    done = command(*asked)
+    assert done.returncode == 0, done.stderr
+    assert f"the 0.05 minutes are up; to go on: python -m loaders {' '.join(asked)}\n" in done.stderr
+    before = log.read(results / "tested" / log.NAME)
+    again = command(*asked, "--json")
+    assert again.returncode == 0, again.stderr
+    after = log.read(results / "tested" / log.NAME)
+    assert after[: len(before)] == before
     assert len({record.run for record in after}) == 1
 
 

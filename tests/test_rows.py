@@ -8,7 +8,7 @@ import pytest
 
 from loaders import _registry
 from loaders._contract import OrderQuality
-from loaders._rows import Comparison, Disturbed, Row, comparison, disturbed, total
+from loaders._rows import MEASURED, Comparison, Disturbed, Row, comparison, disturbed, document, total, worked_first
 from loaders._trial.growth import Growth, Verdict
 from loaders._trial.metrics import Disturbance, Metrics
 from loaders._trial.record import Record
@@ -336,3 +336,152 @@ def test_a_comparison_that_was_disturbed_says_in_how_many_trials(
     silent = record("numpy_to_numpy", 0, status="timed_out")  # a trial that was ended gives no figure
     told = [record("numpy_to_numpy", index, metrics=Metrics(disturbance=each)) for index, each in enumerate(seen)]
     assert disturbed([silent, *told]) == found
+
+
+def test_a_comparison_whose_trials_were_repeated_says_how_many() -> None:
+    told = [record("numpy_to_numpy", index, metrics=Metrics(disturbance=QUIET), tries=1 + index) for index in range(3)]
+    assert disturbed(told) == Disturbed(3, 0, 0.02, 0.01, 0, 0, 0, repeated=2)
+
+
+def test_what_has_no_trial_in_a_case_is_a_row_of_its_own() -> None:
+    records = [record("numpy_to_numpy", 0, time=1.0), record("mixed_copy", 0, status="skipped", message="not here")]
+    other = record("mixed_copy", 0, time=1.0, case={"images": "2000"})
+    found = comparison([*records, other])
+    every = set(_registry.variants("selection"))
+    here, there = ({row.strategy for row in found.missing({"images": images})} for images in ("500", "2000"))
+    assert here == every - {"numpy_to_numpy", "mixed_copy"}, "what was skipped was reached"
+    assert "numpy_to_numpy" in there
+    assert "mixed_copy" not in there
+    row = next(row for row in found.missing({"images": "500"}) if row.strategy == "list_to_list")
+    declared = _registry.find_variant("selection", "list_to_list")
+    assert (row.status, row.trials, row["time"]) == ("not measured", 0, None)
+    assert (row.tier, row.label, row.source) == (declared.tier, declared.label, declared.source)
+    assert {row.strategy for row in found.rows} == {"numpy_to_numpy", "mixed_copy"}
+
+
+def test_a_strategy_is_missing_only_where_it_runs() -> None:
+    case = {"work": "scalar"}
+    found = comparison([record("native_4", 0, question="python_map", case=case, time=1.0)])
+    runs = {name for name, each in _registry.variants("python_map").items() if each.runs_in(case)}
+    assert runs < set(_registry.variants("python_map")), "some run in other cases only"
+    assert {row.strategy for row in found.unmeasured} == runs - {"native_4"}
+
+
+def test_the_document_holds_what_is_not_measured_yet_after_the_rows() -> None:
+    found = comparison([record("numpy_to_numpy", 0, time=1.0)])
+    rows: Any = document(found)["rows"]
+    assert [row["status"] for row in rows] == ["ok"] + ["not measured"] * len(found.unmeasured)
+    assert "unmeasured" not in document(found)
+    assert rows[-1]["time"] is None
+
+
+def _forked(strategy: str, index: int, start: float, **changes: Any) -> Record:
+    metrics = Metrics(epoch_time=1.0, steady_time=0.5, start_time=start, first_batch_time=start + 0.1)
+    return record(strategy, index, metrics=metrics, process="forked", **changes)
+
+
+def test_start_comes_from_fresh_trials_only() -> None:
+    fresh = [_forked("numpy_to_numpy", index, start=0.3) for index in (2, 3)]
+    fresh = [msgspec.structs.replace(each, process="fresh") for each in fresh]
+    forked = [_forked("numpy_to_numpy", index, start=0.9) for index in (0, 1)]
+    (both,) = comparison([*forked, *fresh]).rows
+    assert both["start"] is not None
+    assert both["first_batch"] is not None
+    assert both["steady"] is not None
+    assert (both["start"].value, both["start"].count) == (pytest.approx(0.3), 2)
+    assert (both["first_batch"].value, both["steady"].count) == (pytest.approx(0.4), 4)
+    assert (both.forked, both.lacks_start) == ([0, 1], False)
+    (row,) = comparison(forked).rows
+    assert (row["start"], row["first_batch"], row.lacks_start) == (None, None, True)
+    assert row["steady"] is not None
+    assert {figure.field for figure in MEASURED.values() if figure.fresh_only} == {"start_time", "first_batch_time"}
+
+
+def test_forked_trials_still_tell_whether_all_work_was_done_first() -> None:
+    (row,) = comparison([_forked("numpy_to_numpy", index, start=30.0) for index in (0, 1)]).rows
+    assert worked_first(row)
+    (row,) = comparison([_forked("numpy_to_numpy", index, start=0.3) for index in (0, 1)]).rows
+    assert not worked_first(row)
+
+
+def test_records_from_before_there_was_a_server_are_fresh() -> None:
+    encoded = msgspec.to_builtins(RECORD)
+    del encoded["process"]
+    assert msgspec.convert(encoded, Record).process == "fresh"
+
+
+def test_no_ratio_joins_a_fresh_and_a_forked_trial() -> None:
+    def of(strategy: str, index: int, time: float, process: str) -> Record:
+        return record(strategy, index, time=time, peak=24 * time, process=process)
+
+    records = [
+        *(of("numpy_to_numpy", index, 1.0, process) for index, process in enumerate(("forked", "forked", "fresh"))),
+        *(of("mixed_copy", index, 2.0, process) for index, process in enumerate(("forked", "forked", "fresh"))),
+    ]
+    planted = [*records, of("list_to_list", 0, 2.0, "forked"), of("list_to_list", 1, 50.0, "fresh")]
+    found = rows(comparison(planted))["list_to_list"]
+    for judged in (found.ratio, found.peak_ratio):
+        assert judged is not None
+        assert (judged.ratio.value, judged.ratio.count) == (pytest.approx(2.0), 1)
+    assert found.times.keys() == found.peaks.keys() == {0}
+    assert found["time"] is not None
+    assert found["time"].count == 2, "its own figures count every trial"
+    whole = rows(comparison(records))["mixed_copy"].ratio
+    assert whole is not None
+    assert whole.ratio.count == 3, "a round of its own kind is as good as another"
+    without_baseline = [each for each in planted if each.strategy != "numpy_to_numpy" or each.round != 1]
+    assert rows(comparison([*without_baseline, of("mixed_tolist", 1, 1.0, "forked")]))["list_to_list"].times.keys() == {
+        0
+    }
+
+
+def test_the_baseline_says_how_a_round_started_whatever_most_did() -> None:
+    others = ("mixed_copy", "list_to_list", "mixed_tolist")
+    records = [record("numpy_to_numpy", 0, time=1.0, process="forked")]
+    records += [record(name, 0, time=2.0, process="fresh") for name in others]
+    found = rows(comparison(records))
+    assert [name for name, row in found.items() if row.times] == ["numpy_to_numpy"]
+    assert all(row.ratio is None for row in found.values())
+    assert {row.strategy for row in comparison(records[1:]).rows if row.times} == set(others)
+
+
+def test_a_law_joins_no_fresh_and_forked_trials() -> None:
+    def of(data: str, samples: int, index: int, process: str) -> Record:
+        metrics = Metrics(epoch_time=1.0, samples=samples, needed_memory=samples * MIB)
+        case = {"data": data, "augment": "off"}
+        return record("load_all", index, question="batching", case=case, metrics=metrics, process=process, run="r")
+
+    amounts = (("x1", 40), ("x4", 160), ("x16", 640))
+    same = [of(data, samples, index, "forked") for data, samples in amounts for index in range(3)]
+    (law,) = [each.laws["load_all"] for each in comparison(same).laws]
+    assert law.kind == "linear"
+    mixed = [msgspec.structs.replace(each, process="fresh") if each.case["data"] == "x1" else each for each in same]
+    (law,) = [each.laws["load_all"] for each in comparison(mixed).laws]
+    assert (law.kind, law.why) == ("unknown", "no round covers every amount of data")
+
+
+def test_what_was_never_in_a_round_with_the_fastest_is_not_called_so() -> None:
+    shared = [
+        record(name, index, time=time * (1 + index / 50))
+        for index in range(3)
+        for name, time in (("numpy_to_numpy", 2.0), ("mixed_copy", 1.0))
+    ]
+    alone = record("list_to_list", 7, time=1.5)
+    found = rows(comparison([*shared, alone]))
+    assert found["mixed_copy"].best is None
+    best = found["list_to_list"].best
+    assert best is not None
+    assert (best.verdict, best.ratio.count, best.ratio.low) == ("undecided", 0, None)
+
+
+def test_what_only_checked_trials_tell_is_of_them() -> None:
+    told = Metrics(epoch_time=1.0, psnr=40.0, steps=[0, 1], walk=[1, 0], waiting_bytes=64)
+    records = [record("numpy_to_numpy", 0, metrics=told, message="lost 1 of 9 samples")]
+    records += [record("numpy_to_numpy", index, time=1.0, checked=False) for index in (1, 2)]
+    (row,) = comparison(records).rows
+    assert (row.status, row.psnr, row.walk) == ("ok: lost 1 of 9 samples", 40.0, [1, 0])
+    assert row["time"] is not None
+    assert row["time"].count == 3
+    failed = [*records, record("numpy_to_numpy", 3, status="failed", message="no", checked=False)]
+    (row,) = comparison(failed).rows
+    assert row.status == "ok: lost 1 of 9 samples; failed in 1 of 4: no"

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import msgspec
 import pytest
 
 from loaders import _terminal
+from loaders._compare.schedule import Open
 from loaders._contract import OrderQuality
 from loaders._rows import comparison
 from loaders._trial.metrics import Disturbance, MemoryTrace, Metrics
@@ -46,3 +50,52 @@ def test_two_times_and_what_is_needed_stand_in_columns_where_they_are_known(caps
     shown = capsys.readouterr().out
     assert "20 epochs" not in shown
     assert "no conclusion rests on them" in shown
+
+
+def test_what_is_not_measured_yet_is_a_row_with_the_command_that_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
+    measured = comparison([record("numpy_to_numpy", 0, time=1.0, size="small")])
+    _terminal.show_comparison(measured)
+    shown = capsys.readouterr().out
+    lines = [line for line in shown.splitlines() if line.strip().startswith("mixed_copy")]
+    assert len(lines) == 1
+    assert lines[0].rstrip().endswith("not measured yet")
+    assert "not measured yet: make bench, or python -m loaders compare selection --size small" in shown
+    _terminal.show_comparison(msgspec.structs.replace(measured, unmeasured=[]))
+    assert "not measured yet" not in capsys.readouterr().out
+
+
+def test_make_bench_is_named_at_its_own_size_only(capsys: pytest.CaptureFixture[str]) -> None:
+    others: list[dict[str, Any]] = [{"size": "full"}, {"size": "small", "data": "own folder, 3 images, abc"}]
+    for changes in others:
+        _terminal.show_comparison(comparison([record("numpy_to_numpy", 0, time=1.0, **changes)]))
+        shown = capsys.readouterr().out
+        assert f"not measured yet: python -m loaders compare selection --size {changes['size']}" in shown
+
+
+def test_what_is_missing_in_another_case_needs_all_cases(capsys: pytest.CaptureFixture[str]) -> None:
+    _terminal.show_comparison(comparison([record("numpy_to_numpy", 0, time=1.0, case={"images": "2000"})]))
+    assert "compare selection --size tiny --all-cases" in capsys.readouterr().out
+
+
+def test_a_missing_start_has_its_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    metrics = Metrics(epoch_time=0.9, steady_time=0.5, start_time=0.1)
+    forked = record("numpy_to_numpy", 0, metrics=metrics, process="forked")
+    _terminal.show_comparison(comparison([forked]))
+    assert "python -m loaders compare selection --fresh" in capsys.readouterr().out
+    _terminal.show_comparison(comparison([msgspec.structs.replace(forked, process="fresh")]))
+    assert "--fresh" not in capsys.readouterr().out
+
+
+def test_what_needs_more_rounds_is_named_by_case_with_their_number(capsys: pytest.CaptureFixture[str]) -> None:
+    few, many = {"images": "500"}, {"images": "2000"}
+    found = [Open(few, f"s{index}", "b", "time", index / 10, 10 * index) for index in range(1, 6)]
+    found.append(Open(many, "new", "b", "memory", math.inf, None))
+    _terminal.show_open("selection", found)
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == (
+        "selection images 500 needs more rounds: time of s5 against b (± 50%; 50 rounds in total), time of s4 against "
+        "b (± 40%; 40 rounds in total), time of s3 against b (± 30%; 30 rounds in total), and 2 more"
+    )
+    assert second == "selection images 2000 needs more rounds: memory of new against b (measured once)"
+    _terminal.show_open("selection", [])
+    assert capsys.readouterr().out == ""

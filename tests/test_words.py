@@ -109,13 +109,15 @@ def test_the_fastest_and_those_that_cannot_be_told_from_it_are_marked() -> None:
     row = Row(
         "selection", "x", "", "identical", None, {}, False, "ok", 5, 5, figures={"time": _estimate(1.0, 0.9, 1.1)}
     )
+    assert to_fastest(row) == "–", "timed in rounds that nothing shares"
+    row = msgspec.structs.replace(row, in_best=True)
     assert to_fastest(row) == "the fastest"
     beside = msgspec.structs.replace(row, best=_judged(1.1, 0.9, 1.3, rounds=9), in_best=True)
     assert to_fastest(beside) == "among the best (0.90 to 1.30): 9 rounds would decide"
     shown = msgspec.structs.replace(row, best=_judged(1.1, 1.01, 1.2, "more"), in_best=True)
     assert to_fastest(shown) == "among the best (1.01 to 1.20)", "its interval is not corrected, the set is"
     assert to_fastest(msgspec.structs.replace(shown, in_best=False)) == "1.10× slower (1.01 to 1.20)"
-    assert to_fastest(msgspec.structs.replace(row, figures={})) == "–"
+    assert to_fastest(msgspec.structs.replace(row, figures={}, in_best=False)) == "–"
 
 
 def test_cases_in_words() -> None:
@@ -181,6 +183,10 @@ def test_what_is_not_recorded_is_never_called_quiet() -> None:
     both = disturbed(Disturbed(6, 5, 0.4, 0.0, 0, 0, 0, unrecorded=3))
     assert both.startswith("The machine was not quiet")
     assert both.endswith("was not recorded for 3 of 9 trials.")
+    repeated = Disturbed(8, 0, 0.02, 0.0, 0, 0, 0, repeated=2)
+    assert disturbed(repeated) == (
+        "2 of 8 trials were repeated because others used the processor; the least disturbed run counts."
+    )
     assert disturbed(None) == ""
 
 

@@ -11,6 +11,7 @@ from loaders import _registry
 from loaders._advise.choose import Amount, Candidate
 from loaders._advise.words import Source
 from loaders._law import AMOUNTS
+from loaders._rows.figures import value
 from loaders._trial.record import SCHEMA, Record
 
 
@@ -142,8 +143,8 @@ def amounts(records: Sequence[Record]) -> list[Amount]:
 
 
 def _by_round(records: Iterable[Record], metric: str) -> dict[int, float]:
-    values = {each.round: getattr(each.metrics, metric) for each in records}
-    return {index: float(value) for index, value in sorted(values.items()) if value is not None}
+    values = {each.pairing: value(each, metric) for each in records}
+    return {index: float(found) for index, found in sorted(values.items()) if found is not None}
 
 
 def problem(records: Sequence[Record]) -> str:
@@ -177,6 +178,7 @@ def source(run: Sequence[Record], case: Mapping[str, str], found: Sequence[Candi
         sorted({amount.samples for each in found for amount in each.amounts}),
         sum(bool(each.amounts) for each in found),
         len(found),
+        environment.memory_method,
     )
 
 

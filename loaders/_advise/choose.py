@@ -254,6 +254,13 @@ def laws_of(candidates: Sequence[Candidate]) -> dict[str, Law]:
     }
 
 
+def why_unknown(candidate: Candidate, laws: Mapping[str, Law]) -> str:
+    """Say why the memory of a strategy is unknown, or how its law was found."""
+    if candidate.name in laws:
+        return laws[candidate.name].why
+    return "this system does not tell how much its processes share" if candidate.amounts else "it was not measured"
+
+
 def reckon(candidates: Sequence[Candidate], settings: Settings, laws: Mapping[str, Law] | None = None) -> Reckoned:
     """Return the figures worked out for the settings, whatever the memory.
 

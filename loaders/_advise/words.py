@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from loaders import _words
-from loaders._advise.choose import CHOICE, Candidate, Decision, Kind, Reckoned, Settings, reckon
+from loaders._advise.choose import CHOICE, Candidate, Decision, Kind, Reckoned, Settings, reckon, why_unknown
 from loaders._judge import TIME_MARGIN, Judged
 from loaders._law import Kind as LawKind
-from loaders._law import Law
 from loaders._stats import Estimate, estimate
 
 
@@ -42,7 +41,10 @@ class Advised(msgspec.Struct, frozen=True):
 
 
 class Source(msgspec.Struct, frozen=True):
-    """Where an answer's figures come from: one run of one question, at one commit, on one processor."""
+    """Where an answer's figures come from: one run of one question, at one commit, on one processor.
+
+    ``peaks`` says how peaks of memory were read.
+    """
 
     machine: str
     own: bool
@@ -56,6 +58,7 @@ class Source(msgspec.Struct, frozen=True):
     amounts: list[int]
     measured: int
     strategies: int
+    peaks: str = ""
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -122,7 +125,7 @@ def _advised(one: Candidate, decision: Decision, reckoned: Reckoned, settings: S
     return Advised(
         one.name,
         kind,
-        _verdict(one, kind, decision, judged, memory, law, settings),
+        _verdict(one, kind, decision, judged, memory, why_unknown(one, reckoned.laws), settings),
         memory,
         law.kind if law else None,
         _waited(waits) if waits else None,
@@ -137,7 +140,7 @@ def _verdict(
     decision: Decision,
     judged: Judged | None,
     memory: Estimate | None,
-    law: Law | None,
+    why: str,
     settings: Settings,
 ) -> str:
     high = memory.high if memory and memory.high is not None else 0.0
@@ -152,7 +155,6 @@ def _verdict(
         case "does not fit":
             return f"does not fit: needs up to {_words.amount(high)} for {settings.samples} samples"
         case "memory unknown":
-            why = law.why if law else "it was not measured"
             return f"memory unknown for {settings.samples} samples: {why}"
         case "historic":
             return "historic: kept because existing code uses it"
@@ -212,7 +214,8 @@ def _why(decision: Decision, reckoned: Reckoned, settings: Settings, source: Sou
     memory, law = reckoned.memory[winner], reckoned.laws[winner]
     if memory and memory.high is not None:
         kind = f" ({law.kind})" if law.kind != "unknown" else ""
-        yield f"It needs at most {_words.amount(memory.high)} for {settings.samples} samples{kind}."
+        how = f", by {sets}" if source and (sets := _words.sampled(source.peaks)) else ""
+        yield f"It needs at most {_words.amount(memory.high)} for {settings.samples} samples{kind}{how}."
     yield from _lacking(decision, source)
 
 
@@ -254,7 +257,8 @@ def _why_not(decision: Decision, reckoned: Reckoned, settings: Settings, measure
 
 def _first_reason(unknown: Sequence[str], reckoned: Reckoned) -> str:
     """Return the first known reason why their memory is unknown."""
-    return next((f"{name}: {reckoned.laws[name].why}" for name in unknown if name in reckoned.laws), "")
+    found = (each for name in unknown for each in reckoned.candidates if each.name == name and each.amounts)
+    return next((f"{each.name}: {why_unknown(each, reckoned.laws)}" for each in found), "")
 
 
 def _waited(waits: Mapping[int, float]) -> Estimate:

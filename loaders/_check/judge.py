@@ -7,7 +7,8 @@ trial in a few dozen takes several times as long as the others, for reasons of t
 
 The verdict comes from the project's one judge (``loaders._judge``), with the check's own margins and confidence. It is
 asked for again as blocks come in, for several strategies, for two figures each and for how often each fails. All these
-questions share ``FAMILY`` (Bonferroni), so a check of a change that changes nothing is seldom wrong about anything.
+questions share ``FAMILY`` (Bonferroni), so a check of a change that changes nothing seldom reports a difference. "No
+difference" is no alarm: each such verdict has a chance of error of its own (``MISSED``), which only the looks share.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Literal
 
 import msgspec
 
-from loaders._judge import RESOLUTION, Difference, decide
+from loaders._judge import RESOLUTION, Difference, decide, moderate
 from loaders._stats import Estimate
 
 Verdict = Literal["slower", "faster", "fatter", "leaner", "no difference", "undecided"]
@@ -26,6 +27,9 @@ Figure = Literal["time", "memory"]
 
 FAMILY = 0.05
 """The chance that a check in which nothing differs reports any difference, margins not counted."""
+
+MISSED = 0.05
+"""The chance that a strategy which differs by the margin of "no difference" is said not to differ, for each figure."""
 
 LOOKS = (4, 6, 8, 11, 15, 20, 27, 36, 48)
 """The numbers of blocks after which a verdict is due. The last is the most that a check runs of one strategy: it
@@ -127,8 +131,13 @@ GIVE_UP_AFTER = 4
 NONE_FAILED = Failures()
 
 
-def judge(figure: Figure, blocks: Sequence[Block], questions: int) -> Judgement:
+def judge(figure: Figure, blocks: Sequence[Block], questions: int, others: Sequence[Sequence[Block]] = ()) -> Judgement:
     """Return the verdict on these blocks, when the check asks this many questions in all.
+
+    Parameters
+    ----------
+    others
+        The blocks of the check's other strategies. Their spreads tell how far those of a few blocks can be trusted.
 
     Raises
     ------
@@ -137,16 +146,17 @@ def judge(figure: Figure, blocks: Sequence[Block], questions: int) -> Judgement:
     """
     if not blocks:
         raise ValueError("no blocks")
-    scale, back = (math.log, math.exp) if figure == "time" else (float, float)
+    back = math.exp if figure == "time" else float
     if figure == "time" and min(min(*each.a, *each.b) for each in blocks) <= 0:
         raise ValueError("a time must be positive")
-    sides = [[sum(map(scale, side)) / len(side) for side in (each.a, each.b)] for each in blocks]
+    sides = _sides(figure, blocks)
     a, b = (back(_trimmed([each[side] for each in sides])) for side in (0, 1))
-    differences = [each[1] - each[0] for each in sides]
+    differences = _differences(figure, blocks)
     middle = _trimmed(differences)
     if len(blocks) < LOOKS[0]:
         return Judgement("undecided", Estimate(back(middle), None, None, len(blocks)), a, b, len(blocks))
-    difference = _difference(differences)
+    spreads = [_difference(_differences(figure, each)) for each in others if len(each) >= LOOKS[0]]
+    difference = _moderated(_difference(differences), spreads)
     confidence = 1 - _alpha(questions)
     low, high = difference.bounds(confidence)
     verdict, enough = decide(
@@ -154,10 +164,32 @@ def judge(figure: Figure, blocks: Sequence[Block], questions: int) -> Judgement:
         within=math.log(TIME_ALIKE) if figure == "time" else max(MEMORY_ALIKE, (TIME_ALIKE - 1) * a),
         beyond=math.log(TIME_MARGIN) if figure == "time" else MEMORY_MARGIN,
         confidence=confidence,
-        alike=confidence,
+        alike=1 - 2 * MISSED / len(LOOKS),  # two one-sided tests at each look
     )
     change = Estimate(back(middle), back(low), back(high), len(blocks))
     return Judgement(WORDS[figure].get(verdict, verdict), change, a, b, len(blocks), enough)  # type: ignore[arg-type]
+
+
+def _sides(figure: Figure, blocks: Sequence[Block]) -> list[list[float]]:
+    """Return the mean of each side of each block, of logarithms for times."""
+    scale = math.log if figure == "time" else float
+    return [[sum(map(scale, side)) / len(side) for side in (each.a, each.b)] for each in blocks]
+
+
+def _differences(figure: Figure, blocks: Sequence[Block]) -> list[float]:
+    return [b - a for a, b in _sides(figure, blocks)]
+
+
+def _moderated(own: Difference, others: Sequence[Difference]) -> Difference:
+    """Return a difference with what the others' spreads say about its own; its error never becomes smaller."""
+    if not others:
+        return own
+    every = [own, *others]
+    degrees = [each.degrees for each in every]
+    squares = [each.error**2 * each.rounds * each.degrees for each in every]
+    variances, moderated = moderate(squares, degrees, math.fsum(degrees))
+    error = math.sqrt(variances[0] / own.rounds)
+    return Difference(own.value, max(own.error, error), moderated[0], own.rounds)
 
 
 def _alpha(questions: int) -> float:

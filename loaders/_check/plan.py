@@ -1,4 +1,4 @@
-"""What a check measures: strategies that both sides have and that may differ, and how to run each."""
+"""What a check measures: strategies that both sides have and that may differ."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from loaders import _registry
-from loaders._check.run import Subject
+from loaders._check.run import FALLBACK, Subject
 from loaders._check.sides import Side
 from loaders._check.touched import touched
+from loaders._check.trials import Trials
 from loaders._errors import InputError
 
 
-def subjects(
-    a: Side, b: Side, only: Sequence[str], size: str, say: Callable[[str], None], *, every: bool = False
-) -> list[Subject]:
-    """Return what to measure.
+def chosen(
+    a: Side, b: Side, only: Sequence[str], say: Callable[[str], None], *, every: bool = False
+) -> dict[str, list[str]]:
+    """Return the strategies to measure, by question.
 
     Parameters
     ----------
@@ -39,12 +40,16 @@ def subjects(
             say(f"only {side.name} has {', '.join(sorted(alone))}: nothing to compare with")
     both = {question: names & listed[1].get(question, set()) for question, names in listed[0].items()}
     asked = list(only) or (list(both) if every else [])
-    chosen = _named(asked, both) if asked else touched(a.sources(), b.sources(), both)
-    return [
-        _subject(a, b, question, name, size)
-        for question, names in chosen.items()
-        for name in sorted(names if asked else _standing_for(question, names, both[question]))
-    ]
+    found = _named(asked, both) if asked else touched(a.sources(), b.sources(), both)
+    return {
+        question: sorted(names if asked else _standing_for(question, names, both[question]))
+        for question, names in found.items()
+    }
+
+
+def subjects(strategies: Mapping[str, Sequence[str]], trials: Trials) -> list[Subject]:
+    """Return the strategies with how each side runs them."""
+    return [_subject(question, name, trials) for question, names in strategies.items() for name in names]
 
 
 def _names(listed: Mapping[str, Any]) -> dict[str, set[str]]:
@@ -68,10 +73,7 @@ def _standing_for(question: str, names: set[str], every: Collection[str]) -> set
     return quick if quick and names == set(every) else names
 
 
-def _subject(a: Side, b: Side, question: str, name: str, size: str) -> Subject:
+def _subject(question: str, name: str, trials: Trials) -> Subject:
     known = _registry.questions().get(question)
-
-    def running(side: Side) -> Callable[[int], dict[str, Any]]:
-        return lambda seed: side.trial([question, name, "--size", size, "--seed", str(seed)])
-
-    return Subject(f"{question}.{name}", known.ranked_by if known else "epoch_time", running(a), running(b))
+    full, (a, b) = f"{question}.{name}", trials.of(question, name)
+    return Subject(full, known.ranked_by if known else FALLBACK, a, b, start=trials.start_of(full))

@@ -26,6 +26,8 @@ class Subject(msgspec.Struct, frozen=True):
         The metric used as time.
     figures
         The figures that are judged.
+    start
+        How its trials start on both sides: ``fresh`` or ``forked``.
     """
 
     name: str
@@ -33,6 +35,7 @@ class Subject(msgspec.Struct, frozen=True):
     a: Callable[[int], dict[str, Any]]
     b: Callable[[int], dict[str, Any]]
     figures: tuple[Figure, ...] = ("time", "memory")
+    start: str = "fresh"
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -48,6 +51,8 @@ class Outcome(msgspec.Struct, frozen=True):
         How many trials of each side failed.
     timed_by
         The metric used as time, if it is not the one that ranks the question because a side lacks that.
+    start
+        How its trials started on both sides: ``fresh`` or ``forked``.
     """
 
     name: str
@@ -57,6 +62,7 @@ class Outcome(msgspec.Struct, frozen=True):
     broken: bool = False
     failures: Failures = NONE_FAILED
     timed_by: str = ""
+    start: str = "fresh"
 
     @property
     def is_regression(self) -> bool:
@@ -71,12 +77,13 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 class _State:
-    """One strategy's trials so far."""
+    """One strategy's trials so far; ``every`` are those of all."""
 
-    def __init__(self, subject: Subject) -> None:
-        self.subject = subject
+    def __init__(self, subject: Subject, every: Sequence[_State]) -> None:
+        self.subject, self.every = subject, every
         self.measured: list[dict[str, list[dict[str, Any]]]] = []
         self.count = 0
+        self.seconds = 0.0
         self.judged: tuple[int, Outcome] | None = None
         self.failed: dict[str, list[str]] = {"a": [], "b": []}
         self.schemas: dict[str, int | None] = {"a": None, "b": None}
@@ -112,6 +119,20 @@ class _State:
             return True  # without judging, which takes a while and is not needed yet
         return is_due(self.count, self.outcome(questions).judgements, self.failures, questions)
 
+    @property
+    def seconds_to_look(self) -> float:
+        """Seconds until the next look, as blocks have taken so far; 0 if none has been run."""
+        return self._seconds_until(self.count + 1)
+
+    def seconds_to_go(self, questions: int) -> float:
+        """Seconds until all is decided at this spread, or until the last look if nobody knows."""
+        open_ = [each for each in self.outcome(questions).judgements if each.verdict == "undecided"]
+        return self._seconds_until(max([self.count + 1, *(each.enough or LOOKS[-1] for each in open_)]))
+
+    def _seconds_until(self, enough: int) -> float:
+        look = min((each for each in LOOKS if each >= enough), default=LOOKS[-1])
+        return (look - self.count) * self.seconds / max(1, self.count)
+
     def outcome(self, questions: int) -> Outcome:
         """Judge the trials so far, once after each block."""
         if self.judged is None or self.judged[0] != self.count:
@@ -126,14 +147,13 @@ class _State:
                 f"A and B measure with different instruments (records of schema {self.schemas['a']} and "
                 f"{self.schemas['b']}), so nothing is concluded"
             )
-            return Outcome(subject.name, None, None, "; ".join(words), failures=self.failures)
-        ok = [metrics for found in self.measured for side in found.values() for metrics in side]
-        time_metric = subject.time if all(each.get(subject.time) is not None for each in ok) else FALLBACK
+            return Outcome(subject.name, None, None, "; ".join(words), failures=self.failures, start=subject.start)
         judged = {}
         for figure in subject.figures:
-            blocks = self._blocks(figure, time_metric)
+            blocks = self.blocks(figure)
             if blocks:
-                judged[figure] = judge(figure, blocks, questions)
+                others = [each.blocks(figure) for each in self.every if each is not self]
+                judged[figure] = judge(figure, blocks, questions, others)
         return Outcome(
             subject.name,
             judged.get("time"),
@@ -141,12 +161,18 @@ class _State:
             "; ".join(words) or ("" if judged else "not measured: the time was up"),
             self.failures.are_more(questions),
             self.failures,
-            time_metric if time_metric != subject.time else "",
+            self._time_metric if self._time_metric != subject.time else "",
+            subject.start,
         )
 
-    def _blocks(self, figure: Figure, time_metric: str) -> list[Block]:
+    @property
+    def _time_metric(self) -> str:
+        ok = [metrics for found in self.measured for side in found.values() for metrics in side]
+        return self.subject.time if all(each.get(self.subject.time) is not None for each in ok) else FALLBACK
+
+    def blocks(self, figure: Figure) -> list[Block]:
         """Return the blocks in which both sides have a figure: a failed trial costs only itself."""
-        found = []
+        found, time_metric = [], self._time_metric
         for each in self.measured:
             values = {
                 side: tuple(value for one in metrics if (value := _value(figure, one, time_metric)) is not None)
@@ -169,6 +195,7 @@ def run(
     seconds: float,
     *,
     questions: int | None = None,
+    begin: Callable[[], object] = lambda: None,
     told: Callable[[list[Outcome]], None] | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> list[Outcome]:
@@ -178,20 +205,41 @@ def run(
     ----------
     questions
         How many verdicts share the chance of a false alarm; by default all that are asked for, including failures.
+    begin
+        Called before each round of blocks.
     told
         Called with all outcomes so far after each block, so an interrupted check has what was measured.
     """
     end = clock() + seconds
-    states = [_State(each) for each in subjects]
+    states: list[_State] = []
+    states += [_State(each, states) for each in subjects]
     shared = questions or sum(len(each.figures) + 1 for each in subjects)
     seed = 0
-    while due := [each for each in states if each.is_due(shared)]:
+    while due := _in_reach([each for each in states if each.is_due(shared)], end - clock(), shared):
         seed += 1
         random.Random(seed).shuffle(due)  # noqa: S311
+        begin()
         for each in due:
-            if clock() >= end:
+            before = clock()
+            if before >= end:
                 return [state.outcome(shared) for state in states]
             each.run_block(seed)
+            each.seconds += clock() - before
             if told:
                 told([state.outcome(shared) for state in states])
     return [each.outcome(shared) for each in states]
+
+
+def _in_reach(due: Sequence[_State], seconds: float, questions: int) -> list[_State]:
+    """Return the strategies whose next blocks are run: first those that are nearest to a decision.
+
+    A strategy that cannot be decided in the time left waits, so that others can be; the nearest one never waits. It
+    waits at looks alone: when it is judged must not depend on what its latest blocks have shown.
+    """
+    found = [each for each in due if each.count not in LOOKS]
+    left = seconds - sum(each.seconds_to_look for each in found)
+    for each in sorted((each for each in due if each.count in LOOKS), key=lambda each: each.seconds_to_go(questions)):
+        left -= each.seconds_to_go(questions)
+        if left >= 0 or not found:
+            found.append(each)
+    return found

@@ -84,6 +84,8 @@ class Tally(msgspec.Struct, frozen=True):
         The number of blocks of each check, in order.
     spread
         The standard deviation of the logarithm of a block's ratio of times; ``None`` if time was not judged.
+    start
+        How the trials started: ``fresh`` or ``forked``.
     """
 
     kind: str
@@ -92,6 +94,7 @@ class Tally(msgspec.Struct, frozen=True):
     alarms: int
     blocks: list[int]
     spread: float | None = None
+    start: str = "fresh"
 
 
 def proportion(count: int, total: int) -> tuple[float, float]:
@@ -147,6 +150,7 @@ def selftest(
     trial: Callable[[str, int], Record],
     path: Path,
     kinds: Sequence[Kind] = KINDS,
+    begin: Callable[[], object] | None = None,
     told: Callable[[Tally], None] = lambda _: None,
 ) -> list[Tally]:
     """Run the checks of each kind, each for at most ``seconds`` seconds, and return how they ended.
@@ -157,11 +161,14 @@ def selftest(
         Runs a planted strategy, for the subject that the kinds belong to, with a seed.
     path
         The log. Each check is appended as soon as it ends; checks that the same code has already logged count.
+    begin
+        Starts a new server before each round of blocks, if trials are forked.
     told
         Called with the tally so far after each check.
     """
+    start = "forked" if begin else "fresh"
     own = key()
-    logged = [each for each in _read(path) if each.key == own]
+    logged = [each for each in _read(path) if each.key == own and each.outcome.start == start]
     found = []
     for kind in kinds:
         outcomes = [each.outcome for each in logged if each.kind == kind.name]
@@ -178,8 +185,8 @@ def selftest(
                 return once
 
             a, b = (run(each, 1000 * index, environments) for each in (kind.same, kind.twin))
-            subject = Subject(kind.name, "epoch_time", a, b, kind.figures)
-            (outcome,) = checking.run([subject], seconds, questions=QUESTIONS)
+            subject = Subject(kind.name, "epoch_time", a, b, kind.figures, start)
+            (outcome,) = checking.run([subject], seconds, questions=QUESTIONS, begin=begin or (lambda: None))
             outcomes.append(outcome)
             log.append(path, Checked(own, kind.name, started, outcome, environments[0]))
             told(tally(kind, outcomes))
@@ -193,11 +200,11 @@ def newest(path: Path, say: Callable[[str], None] = lambda _: None) -> Selftest 
     if not checked:
         return None
     own = [each for each in checked if each.key == checked[-1].key]
-    tallies = [
-        tally(kind, [each.outcome for each in own if each.kind == kind.name])
-        for kind in EVERY_KIND
-        if any(each.kind == kind.name for each in own)
-    ]
+    tallies = []
+    for kind in EVERY_KIND:
+        outcomes = [each.outcome for each in own if each.kind == kind.name]
+        if outcomes:  # fresh and forked trials are not counted together
+            tallies.append(tally(kind, [each for each in outcomes if each.start == outcomes[-1].start]))
     return Selftest(own[0].started, own[-1].environment, tallies) if tallies else None
 
 
@@ -228,6 +235,7 @@ def tally(kind: Kind, outcomes: Sequence[Outcome]) -> Tally:
         sum(outcome.is_regression for outcome in outcomes),
         [max((each.blocks for each in outcome.judgements), default=0) for outcome in outcomes],
         known[len(known) // 2] if known else None,
+        outcomes[-1].start if outcomes else "fresh",
     )
 
 
@@ -254,12 +262,14 @@ def sentences(tallies: Sequence[Tally]) -> list[str]:
     said = []
     for subject, kinds in KINDS_OF.items():
         names = {kind.name for kind in kinds}
-        spread = next((each.spread for each in tallies if each.kind in names and each.spread), None)
-        if spread is None:
+        known = next((each for each in tallies if each.kind in names and each.spread), None)
+        if known is None or known.spread is None:
             continue
+        spread = known.spread
         found = ", ".join(f"{detectable(spread, each) - 1:.1%} with {each}" for each in LOOKS[1:])
         said.append(
-            f"In a check of the {SUBJECTS[subject]}, a block's time ratio has a standard deviation of {spread:.1%}. "
+            f"In a check of the {SUBJECTS[subject]}, with {known.start} trials, a block's time ratio has a standard "
+            f"deviation of {spread:.1%}. "
             f"Smallest slowdown found nine times in ten, by number of blocks: {found}. A strategy with a larger spread "
             f"needs more blocks or a larger slowdown."
         )

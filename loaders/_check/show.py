@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from loaders._check.judge import FAMILY, MEMORY_MARGIN, TIME_ALIKE, TIME_MARGIN, Judgement
+from loaders._check.judge import FAMILY, MEMORY_MARGIN, MISSED, TIME_ALIKE, TIME_MARGIN, Judgement
 from loaders._check.run import Outcome
 from loaders._words import ABSENT, amount, duration
 
-HEADINGS = ("strategy", "time", "change", "memory", "change", "blocks", "failed")
+HEADINGS = ("strategy", "time", "change", "memory", "change", "blocks", "start", "failed")
 
 
 def lines(outcomes: Sequence[Outcome]) -> list[tuple[str, ...]]:
@@ -20,13 +20,14 @@ def lines(outcomes: Sequence[Outcome]) -> list[tuple[str, ...]]:
 def _line(outcome: Outcome) -> tuple[str, ...]:
     failed = failures_in_words(outcome)
     if not outcome.judgements:
-        return outcome.name, outcome.message, *[ABSENT] * 4, failed
+        return outcome.name, outcome.message, *[ABSENT] * 4, outcome.start, failed
     blocks = str(max(each.blocks for each in outcome.judgements))
     return (
         outcome.name,
         *_cells(outcome.time, time_in_words, duration),
         *_cells(outcome.memory, memory_in_words, amount),
         blocks,
+        outcome.start,
         failed,
     )
 
@@ -98,10 +99,12 @@ def markdown(outcomes: Sequence[Outcome], title: str) -> str:
 
 
 METHOD = (
-    f"Each trial runs in a fresh process, in the order A B B A. A change is confirmed if its whole interval is beyond "
+    f"Each trial runs in a process of its own, in the order A B B A; it starts fresh, or is forked from a server that "
+    f"has done the imports, as on the other side. A change is confirmed if its whole interval is beyond "
     f"{TIME_MARGIN - 1:.0%} of time or {MEMORY_MARGIN / 2**20:.0f} MiB. There is no difference if the interval lies "
-    f"within {TIME_ALIKE - 1:.0%}. Failures are counted on both sides (Fisher's exact test). If nothing "
-    f"changed, the chance of any false alarm in the whole check is at most {FAMILY:.0%}."
+    f"within {TIME_ALIKE - 1:.0%}; of a strategy that differs by that much, it is said with a chance of at most "
+    f"{MISSED:.0%}. Failures are counted on both sides (Fisher's exact test). If nothing changed, the chance of any "
+    f"false alarm in the whole check is at most {FAMILY:.0%}."
 )
 
 

@@ -1,4 +1,4 @@
-"""Two commits side by side: each has its own tree, and runs its own trials through its own command line."""
+"""Two commits side by side: each has its own tree, and is asked through its own command line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tarfile
 import tomllib
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +30,16 @@ class Side(msgspec.Struct, frozen=True):
     root: Path
     python: Path
     results: Path
+
+    @property
+    def command(self) -> list[str]:
+        """The beginning of its command line."""
+        return [str(self.python), "-m", PACKAGE]
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The environment variables of its processes."""
+        return {**os.environ, "PYTHONPATH": str(self.root), "LOADERS_RESULTS": str(self.results)}
 
     def sources(self) -> dict[str, str]:
         """Return the package's files and the list of dependencies, by their path in the repository."""
@@ -58,15 +67,10 @@ class Side(msgspec.Struct, frozen=True):
         return {"status": "failed", "message": f"exit code {done.returncode}: {done.stderr.strip()[-500:]}"}
 
     def _run(self, arguments: list[str]) -> subprocess.CompletedProcess[str]:
-        variables: Mapping[str, str] = {
-            **os.environ,
-            "PYTHONPATH": str(self.root),
-            "LOADERS_RESULTS": str(self.results),
-        }
         return subprocess.run(
-            [str(self.python), "-m", PACKAGE, *arguments],
+            [*self.command, *arguments],
             cwd=self.root,
-            env=variables,
+            env=self.variables,
             capture_output=True,
             text=True,
             check=False,

@@ -3,7 +3,7 @@
 A claim is one function under ``@claim``. It takes the figures of one result set and returns the claim's parts, each
 with the p-values of its possible outcomes (``loaders._claims._evidence``), and the sentence with the figures. The
 claims of a page are corrected by Holm's method among themselves; a claim that does not survive the correction is
-*undecided here*, and so is one whose figures were not measured.
+*undecided here*, and so is one whose figures were not measured, or only once.
 """
 
 from __future__ import annotations
@@ -14,18 +14,22 @@ from collections.abc import Sequence
 import msgspec
 
 from loaders._claims._declare import Claim, claims
-from loaders._claims._evidence import Figures, NotMeasuredError, Part, Verdict, settle
+from loaders._claims._evidence import SINGLE, Figures, NotMeasuredError, Part, Verdict, settle
 from loaders._rows import Comparison
 
 __all__ = ["Claim", "Ruling", "claims", "counted", "judged"]
 
 
 class Ruling(msgspec.Struct, frozen=True):
-    """A claim with its verdict; ``measured`` is the figure that decided it, or what is missing."""
+    """A claim with its verdict; ``measured`` is the figure that decided it, or what is missing.
+
+    ``reached`` says whether all that the rule needs was measured, and more than once: a part decides nothing.
+    """
 
     claim: Claim
     verdict: Verdict
     measured: str
+    reached: bool = True
 
 
 def judged(comparisons: Sequence[Comparison]) -> list[Ruling]:
@@ -33,15 +37,17 @@ def judged(comparisons: Sequence[Comparison]) -> list[Ruling]:
     figures = Figures(comparisons)
     found: list[tuple[Claim, list[Part], str]] = []
     for claim in claims():
+        figures.has_single = False
         try:
-            found.append((claim, *claim.judge(figures)))
+            parts, said = claim.judge(figures)
+            found.append((claim, [], f"{said}; {SINGLE}") if figures.has_single else (claim, parts, said))
         except NotMeasuredError as missing:
             found.append((claim, [], str(missing)))
     verdicts = iter(settle([parts for _, parts, _ in found if parts]))
     rulings = []
     for claim, parts, said in found:
         verdict, needed = next(verdicts) if parts else ("undecided here", "")
-        rulings.append(Ruling(claim, verdict, "; ".join(filter(None, [said, needed]))))
+        rulings.append(Ruling(claim, verdict, "; ".join(filter(None, [said, needed])), reached=bool(parts)))
     return rulings
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from loaders._judge import MOST_ROUNDS, RESOLUTION, Difference, Fitted, fitted, holm, margin_of
-from loaders._law import Law
+from loaders._law import AMOUNTS, Law
 from loaders._rows import Comparison, Row
 from loaders._stats import Estimate, quantile
 from loaders._trial.growth import CONFIDENCE as GROWTH_CONFIDENCE
@@ -25,6 +25,12 @@ Figure = Literal["times", "peaks", "needs"]
 
 ALPHA = 0.05
 """Probability of any false verdict on a page."""
+
+
+ENOUGH = 24
+"""Rounds of the published comparisons, at most; a claim that these leave undecided says that it needs more."""
+
+SINGLE = "a single round decides nothing"
 
 
 class NotMeasuredError(Exception):
@@ -188,7 +194,12 @@ def ratio_of(difference: Difference) -> Estimate:
 
 
 class Figures:
-    """The rows of one result set, by name."""
+    """The rows of one result set, by name.
+
+    ``has_single`` says whether any figure that was asked for, since it was last cleared, rests on a single round.
+    """
+
+    has_single = False
 
     def __init__(self, comparisons: Sequence[Comparison]) -> None:
         self._comparisons = {each.question: each for each in comparisons}
@@ -215,6 +226,7 @@ class Figures:
             if (row.strategy, row.case) == (strategy, wanted):
                 if not row.samples:
                     raise NotMeasuredError(f"{strategy}: {row.status}")
+                self.has_single |= row.samples == 1
                 return row
         raise NotMeasuredError(f"{question} {strategy} was not run{' with' if case else ''} {' '.join(case.values())}")
 
@@ -236,7 +248,11 @@ class Figures:
         wanted = {axis: value for axis, value in asked.default_case.items() if axis != asked.size_axis}
         for each in self.comparison(question).laws:
             if each.case == wanted and strategy in each.laws:
-                return each.laws[strategy]
+                found = each.laws[strategy]
+                if len(found.points) < AMOUNTS:
+                    raise NotMeasuredError(f"{strategy}: {found.why}")
+                self.has_single |= any(memory.count == 1 for _, memory in found.points)
+                return found
         raise NotMeasuredError(f"{strategy} was not run with several amounts of data")
 
     def _case(self, question: str, case: Mapping[str, str]) -> dict[str, str]:
@@ -246,18 +262,23 @@ class Figures:
         key = (question, figure, tuple(tuple(sorted(case.items())) for case in cases))
         if key not in self._fits:
             samples = {
-                _key(row.strategy, row.case): getattr(row, figure)
+                _key(row.strategy, row.case): _pairing(row, getattr(row, figure))
                 for row in self.comparison(question).rows
                 if row.case in cases and row.samples
             }
             self._fits[key] = fitted(samples, floor=0.0 if figure == "times" else RESOLUTION)
         return self._fits[key]
 
-    @staticmethod
-    def _found(difference: Difference | None) -> Difference:
+    def _found(self, difference: Difference | None) -> Difference:
         if difference is None:
             raise NotMeasuredError("no round has both figures")
+        self.has_single |= difference.rounds == 1
         return difference
+
+
+def _pairing(row: Row, values: Mapping[int, float]) -> dict[int, float]:
+    """Return a row's figures by what pairs them: see ``loaders._trial.record.Record.pairing``."""
+    return {~index if index in row.forked else index: value for index, value in values.items()}
 
 
 def _key(strategy: str, case: Mapping[str, str]) -> str:
@@ -327,12 +348,13 @@ def _mixed(parts: Sequence[Part]) -> float:
 
 
 def _would_decide(parts: Sequence[Part], level: float) -> str:
+    """Say how many rounds would decide an undecided claim; more than ``ENOUGH`` if that cannot be told."""
     if any(part.difference and math.isinf(part.difference.error) for part in parts):
-        return "a single round decides nothing"
+        return SINGLE
     needed = [part.rounds(level) for part in parts]
     rounds = [each for each in needed if each is not None]
     if len(rounds) < len(needed) or not any(rounds):
-        return ""
+        return f"it needs more than {ENOUGH} rounds, if rounds can decide it"
     return f"{max(rounds)} rounds would decide"
 
 

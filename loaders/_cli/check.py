@@ -33,6 +33,7 @@ ROOT = Path(__file__).parents[2]
     "Keep measuring undecided strategies for this long (LOADERS_CHECK_MINUTES).", envvar="LOADERS_CHECK_MINUTES"
 )
 @options.size
+@click.option("--fresh", is_flag=True, help="Start each trial in a fresh process, none in a fork of a server.")
 @click.option("--markdown", type=click.Path(dir_okay=False, path_type=Path), help="Write a summary for a pull request.")
 @options.as_json
 def command(
@@ -44,37 +45,43 @@ def command(
     markdown: Path | None,
     *,
     every: bool,
+    fresh: bool,
     as_json: bool,
 ) -> None:
     """Say whether HEAD (default: the working tree) is slower or fatter than the commit BASE.
+
+    Trials are forked from a server that has done the imports where both commits can do so and the strategy allows it.
 
     The exit code is 1 if a regression beyond the margin is confirmed. Undecided strategies are listed, but do not count
     as regressions. An interruption (130) shows what was measured until then.
     """
     from loaders import _terminal
     from loaders._check import plan, run, show, sides
+    from loaders._check import trials as running
 
     place = ROOT / ".asv" / "check"
     a, b = sides.side(base, ROOT, place), sides.side(head, ROOT, place)
-    subjects = plan.subjects(a, b, only, size, say, every=every)
+    chosen = plan.chosen(a, b, only, say, every=every)
     title = f"{b.name} against {a.name}"
     outcomes: list[run.Outcome] = []
     interrupted = False
-    if subjects:
-        say(f"{title}: {', '.join(each.name for each in subjects)}, for at most {minutes:g} minutes")
-        for each in subjects[:1]:  # builds the data, and compiles what is imported, outside of what is measured
-            each.a(0)
-            each.b(0)
-        with _terminal.checking(minutes * 60) as show_progress:
+    if chosen:
+        with running.trials((a, b), chosen, size, say, fresh=fresh) as trials:
+            subjects = plan.subjects(chosen, trials)
+            say(f"{title}: {', '.join(each.name for each in subjects)}, for at most {minutes:g} minutes")
+            for each in subjects[:1]:  # builds the data, and compiles what is imported, outside of what is measured
+                each.a(0)
+                each.b(0)
+            with _terminal.checking(minutes * 60) as show_progress:
 
-            def told(so_far: list[run.Outcome]) -> None:
-                outcomes[:] = so_far
-                show_progress(so_far)
+                def told(so_far: list[run.Outcome]) -> None:
+                    outcomes[:] = so_far
+                    show_progress(so_far)
 
-            try:
-                outcomes = run.run(subjects, minutes * 60, told=told)
-            except KeyboardInterrupt:
-                interrupted = True
+                try:
+                    outcomes = run.run(subjects, minutes * 60, begin=trials.begin, told=told)
+                except KeyboardInterrupt:
+                    interrupted = True
     else:
         say(f"{title}: the change affects no strategy; use --only QUESTION to measure one anyway")
     if markdown:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -22,7 +23,18 @@ if TYPE_CHECKING:
     "--rounds",
     type=click.IntRange(min=1),
     envvar="LOADERS_ROUNDS",
-    help="Times each strategy runs (LOADERS_ROUNDS). [default: by size]",
+    help="Times each strategy runs (LOADERS_ROUNDS); beyond the 8th, only what is still open. [default: by size]",
+)
+@click.option(
+    "--minutes",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Stop after this time: quick strategies in 3 rounds, then every strategy, then what is still open.",
+)
+@click.option(
+    "--until",
+    type=options.share,
+    metavar="5%",
+    help="Go on, up to 24 rounds, until ratios of the fastest are known within this. [with --minutes: 5%]",
 )
 @click.option(
     "--all-cases/--default-case",
@@ -31,30 +43,32 @@ if TYPE_CHECKING:
 )
 @options.case("Only the cases with this value.")
 @click.option("--quick", is_flag=True, help="Only the main strategies of each question.")
+@click.option("--fresh", is_flag=True, help="Start every trial in a fresh process, never as a fork of a server.")
 @options.trials
 @options.as_json
 def command(
     questions: Sequence[str],
     rounds: int | None,
+    minutes: float | None,
+    until: float | None,
     given: Sequence[str],
     how: options.Trials,
     *,
     all_cases: bool | None,
     quick: bool,
+    fresh: bool,
     as_json: bool,
 ) -> None:
     """Compare all strategies of QUESTIONS (default: every question), in shuffled rounds of trials.
 
-    The same command resumes an interrupted comparison.
+    The same command resumes an interrupted comparison, and goes on after `--minutes`.
     """
-    asked = [_registry.find_question(name) for name in questions] or every_question()
+    asked = [_registry.find_question(name) for name in dict.fromkeys(questions)] or every_question()
     corpus = how.open()
 
     from loaders import _compare, _resolution, _rows, _terminal
     from loaders._trial import log, machine
 
-    found: list[Comparison] = []
-    bad = False
     # All plans come before the first trial: an error in the last one must not show up only after hours.
     plans = [
         _compare.plan(
@@ -68,25 +82,39 @@ def command(
             deadline=how.deadline,
             outside=how.outside,
             epochs=how.epochs,
+            fresh=fresh,
+            budgeted=minutes is not None,
+            until=until,
         )
         for each in asked
     ]
+    seconds = minutes and 60 * minutes
+    with _terminal.progress(sum(each.trials for each in plans), seconds) as bar:
+        order = _compare.cheapest_first(plans)
+        every = _compare.run_together(order, seconds=seconds, done=bar.done, begin=bar.begin, say=say)
     calibration = _resolution.newest(log.read(log.log_path(machine.machine_name())))
+    found: list[Comparison] = []
     for question, planned in zip(asked, plans, strict=True):
-        with _terminal.progress(planned.question, planned.trials_a_round * planned.rounds) as bar:
-            records = _compare.run(planned, done=bar.done, begin=bar.begin, say=say)
+        records = every[planned.question]
+        if not records:
+            continue  # the time was up before
         if question.calibrates:
             calibration = _resolution.calibration(records)
-        result = _rows.comparison(records, calibration)
-        bad = bad or any(record.status not in ("ok", "skipped") for record in records)
-        found.append(result)
+        found.append(_rows.comparison(records, calibration))
         if not as_json:
-            _terminal.show_comparison(result)
+            _terminal.show_comparison(found[-1])
+            if planned.until:
+                _terminal.show_open(question.name, _compare.open_ratios(planned, records))
             if calibration and question.calibrates:
                 _terminal.show_calibration(calibration)
     if as_json:
         documents = [_rows.document(each) for each in found]
-        print_json(documents[0] if len(questions) == 1 else documents)
+        print_json(documents[0] if len(asked) == len(documents) == 1 else documents)
+    if minutes:
+        again = f"python -m loaders {shlex.join(sys.argv[1:])}"
+        is_left = _compare.is_left(plans, every)
+        say(f"the {minutes:g} minutes are up; to go on: {again}" if is_left else f"all is measured; anew: {again}")
+    bad = any(each.status not in ("ok", "skipped") for records in every.values() for each in records)
     sys.exit(1 if bad else 0)
 
 

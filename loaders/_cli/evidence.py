@@ -13,7 +13,7 @@ from loaders._cli.output import print_json
 
 
 @click.command("evidence")
-@click.argument("names", nargs=-1, type=click.Choice(("simulation", "checks", "replay", "law")))
+@click.argument("names", nargs=-1, type=click.Choice(("simulation", "checks", "replay", "law", "pairing", "start")))
 @click.option(
     "--repetitions", type=click.IntRange(min=2), default=1000, show_default=True, help="Repetitions of each kind."
 )
@@ -28,6 +28,8 @@ def command(names: Sequence[str], repetitions: int, noise: Path | None, *, as_js
 
     `simulation` and `checks` add the noise of real trials to known truths. `replay` checks recommendations against an
     independent second reading of the raw trials. `law` compares predictions with trials of four times the data.
+    `pairing` shows how the times of a strategy and its baseline vary together from round to round. `start` counts what
+    `selftest --start` has measured.
 
     Each experiment is saved when it ends. The exit code is 1 if a count misses its target by more than chance explains.
     """

@@ -36,10 +36,12 @@ def command(outside: Sequence[str], *, as_json: bool) -> None:
 def _document(question: _registry.Question, strategies: Sequence[_registry.Variant]) -> dict[str, object]:
     figures = declared(Metrics)
     always = [name for name, figure in figures.items() if figure.tracked]
+    tracked = {name: figures[name] for name in (*always, *question.tracks)}
     facts = ("name", "label", "tier", "matches", "baseline", "engine")
     return {
         "title": question.title,
         "axes": {axis: list(values) for axis, values in question.axes.items()},
-        "tracked": {name: ASV_UNITS[figures[name].unit] for name in (*always, *question.tracks)},
+        "tracked": {name: ASV_UNITS[each.unit] for name, each in tracked.items()},
+        "fresh_only": [name for name, each in tracked.items() if each.fresh_only],
         "strategies": [{fact: getattr(each, fact) for fact in facts} for each in strategies],
     }

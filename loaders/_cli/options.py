@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -15,6 +16,8 @@ from loaders._errors import InputError
 
 if TYPE_CHECKING:
     from loaders._corpus import Corpus
+
+T = TypeVar("T")
 
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 SIZES = ("tiny", "small", "full", "large")
@@ -31,6 +34,17 @@ def amount_of_memory(value: str) -> int:
     if amount <= 0:
         raise click.BadParameter(f"{value!r} is not an amount of memory; write 2GiB or 512MiB")
     return amount
+
+
+def share(value: str) -> float:
+    """Return the share in ``5%``, as a number from 0 to 1."""
+    try:
+        percent = float(str(value).strip().removesuffix("%"))
+    except ValueError:
+        percent = math.nan
+    if not 0 < percent <= 100:
+        raise click.BadParameter(f"{value!r} is not a share; write 5%")
+    return percent / 100
 
 
 outside = click.option(
@@ -125,14 +139,14 @@ _TRIALS = (
 )
 
 
-def trials(command: Callable[..., None]) -> Callable[..., None]:
+def trials(command: Callable[..., T]) -> Callable[..., T]:
     """Add the options of ``Trials``, register ``--with`` files, and pass the options to the command as ``how``."""
 
     @wraps(command)
-    def run(**given: Any) -> None:
+    def run(**given: Any) -> T:
         own = {each.name: given.pop(each.name) for each in fields(Trials)}
         own["outside"] = tuple(register(own["outside"]))
-        command(how=Trials(**own), **given)
+        return command(how=Trials(**own), **given)
 
     for option in _TRIALS:
         run = option(run)

@@ -1,23 +1,29 @@
-"""``selftest``: how often ``check`` is wrong on this machine."""
+"""``selftest``: how often ``check`` is wrong on this machine, and whether forked trials measure what fresh ones do."""
 
 from __future__ import annotations
 
+import math
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from loaders import _registry
 from loaders._cli import options
-from loaders._cli.output import print_json
+from loaders._cli.output import print_json, say
 
 if TYPE_CHECKING:
+    from loaders._check.equivalence import Equivalence
     from loaders._trial import Record
+
+MINUTES = 10.0
+"""Default for each check."""
 
 
 @click.command("selftest")
 @click.option("--checks", type=click.IntRange(min=1), default=40, show_default=True, help="Checks of each kind.")
-@options.minutes("Minutes for each check.")
 @click.option(
     "--subject",
     type=click.Choice(("python", "tensorflow")),
@@ -25,14 +31,60 @@ if TYPE_CHECKING:
     show_default=True,
     help="The strategy in which differences are planted.",
 )
+@click.option(
+    "--start", "is_start", is_flag=True, help="Compare trials in forks with trials in fresh processes instead."
+)
+@click.option(
+    "--questions",
+    multiple=True,
+    metavar="QUESTION",
+    help="With --start: only this question; give several, one --questions each. [default: all]",
+)
+@click.option(
+    "--rounds",
+    type=click.IntRange(min=2),
+    default=8,
+    show_default=True,
+    help="With --start: rounds of each question.",
+)
+@click.option(
+    "--minutes",
+    type=click.FloatRange(min=0, min_open=True),
+    help=f"Minutes for each check; with --start, in total. [default: {MINUTES:g}; with --start, no limit]",
+)
 @options.as_json
-def command(checks: int, minutes: float, subject: str, *, as_json: bool) -> None:
+def command(
+    checks: int,
+    subject: str,
+    questions: Sequence[str],
+    rounds: int,
+    minutes: float | None,
+    *,
+    is_start: bool,
+    as_json: bool,
+) -> None:
     """Measure the error of `check` with identical sides and with planted differences of time and memory.
 
-    Each check is saved when it ends, and the same command resumes. The page shows the result.
+    With --start, measure instead by how much the figures of forked trials differ from those of fresh ones. The exit
+    code is then 1 if a difference lies beyond its margin, and 0 otherwise, also where nothing can be forked.
+
+    Each check, or trial, is saved when it ends, and the same command resumes. The page shows the result.
     """
-    from loaders import _compare, _terminal
+    from loaders import _terminal
+
+    if is_start:
+        found = _start(questions, rounds, math.inf if minutes is None else minutes * 60)
+        if as_json:
+            print_json(found)
+        else:
+            _terminal.show_equivalence(found)
+        sys.exit(1 if any(each.verdict == "different" for each in found) else 0)
+    if questions:
+        raise click.UsageError("--questions belongs to --start")
+    from loaders import _compare
     from loaders._check import selftest as own
+    from loaders._check.serve import Forks
+    from loaders._compare import CHECKED
     from loaders._trial import log, machine, run_trial
 
     corpus = options.open_corpus("tiny", strict=True)
@@ -41,14 +93,41 @@ def command(checks: int, minutes: float, subject: str, *, as_json: bool) -> None
     kinds = own.KINDS_OF[subject]
 
     def trial(strategy: str, seed: int) -> Record:
-        return run_trial(planned.trial(strategy, planned.cases[0], seed), corpus)
+        asked = planned.trial(strategy, planned.cases[0], seed)
+        asked = msgspec.structs.replace(asked, slow=False, checked=seed % CHECKED == 1)  # as in a check
+        return forks.run(asked, corpus) if planned.forks else run_trial(asked, corpus)
 
-    with log.exclusive(machine.machine_name()):
+    with log.exclusive(machine.machine_name()), Forks(planned.modules) as forks:
+        begin = forks.begin if planned.forks else None
         path = log.log_path(machine.machine_name()).with_name(own.NAME)
-        tallies = own.selftest(checks, minutes * 60, trial, path, kinds, told=_terminal.told_of_selftest)
+        seconds = 60 * (MINUTES if minutes is None else minutes)
+        tallies = own.selftest(checks, seconds, trial, path, kinds, begin=begin, told=_terminal.told_of_selftest)
     if as_json:
         print_json(tallies)
     else:
         _terminal.show_selftest(tallies)
     wrong = sum(each.alarms for each in tallies if each.kind == kinds[0].name)
     sys.exit(1 if wrong else 0)
+
+
+def _start(questions: Sequence[str], rounds: int, seconds: float) -> list[Equivalence]:
+    """Compare fresh and forked trials of questions (all by default), also of those whose trials are never forked."""
+    from loaders import _terminal
+    from loaders._check import equivalence, start
+    from loaders._check.equivalence import Equivalence
+    from loaders._trial import log, machine, pages
+
+    asked = [_registry.find_question(name).name for name in questions] or list(_registry.questions())
+    if not pages.AVAILABLE:
+        return [Equivalence(name, start.NO_FORKS) for name in asked]
+    corpus = options.open_corpus("small", strict=True)
+    plans = [start.plan(name, corpus) for name in asked]
+    forked = [each for each in plans if each.forks]
+    skipped = [Equivalence(each.question, start.NO_TENSORFLOW) for each in plans if not each.forks]
+    total = rounds * sum(2 * len(start.forked_in(each)) for each in forked)
+    name = machine.machine_name()
+    path = log.log_path(name).with_name(equivalence.NAME)
+    with log.exclusive(name), _terminal.progress(total, None if math.isinf(seconds) else seconds) as bar:
+        log.refuse_other_processor(path, machine.processor())
+        records = start.measure(forked, path, rounds=rounds, seconds=seconds, begin=bar.begin, done=bar.done, say=say)
+    return [*equivalence.judged(records), *skipped]

@@ -142,7 +142,8 @@ class Question:
         Returns the files that a strategy reads, for ``disk_bytes`` and the state of the page cache; if there is an
         axis ``page_cache``, they are brought into that state (``warm`` or ``cold``) first.
     epochs
-        Epochs per trial for published numbers.
+        Epochs per trial for published numbers. Short ones are repeated for the steady time
+        (``loaders._trial.timing.is_settled``).
     quick_epochs
         Epochs per trial for all other numbers.
     repeats

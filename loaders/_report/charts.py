@@ -58,10 +58,11 @@ def of_case(comparison: Comparison, rows: Sequence[Row]) -> list[Chart]:
     return [chart for draw in CHARTS if (chart := draw(comparison, rows))]
 
 
-def time_chart(_: Comparison, rows: Sequence[Row]) -> Chart:
+def time_chart(comparison: Comparison, rows: Sequence[Row]) -> Chart:
     """Return a chart of every strategy's time with its interval."""
     points = [_point(row, rows, row["time"], duration, 1e3) for row in rows if row["time"]]
-    return _intervals(findings.of_time(rows), points, f"{time_name(rows)} in ms (log scale)")
+    title = findings.of_time(rows, comparison.missing(rows[0].case) if rows else ())
+    return _intervals(title, points, f"{time_name(rows)} in ms (log scale)")
 
 
 def memory_chart(_: Comparison, rows: Sequence[Row]) -> Chart:

@@ -15,7 +15,7 @@ import msgspec
 
 from loaders import _words
 from loaders._advise.candidates import Choice
-from loaders._advise.choose import Candidate, Decision, Kind, Settings, laws_of, memory_of, reckon
+from loaders._advise.choose import Candidate, Decision, Kind, Settings, laws_of, memory_of, reckon, why_unknown
 
 MEMORY = tuple(2**26 * 2**power for power in (0, 1, 2, 3, 4, 5, 6, 7, 8, 10))
 STEPS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
@@ -92,7 +92,7 @@ def _embedded(encoded: bytes) -> bytes:
                     "tier": each.tier,
                     "problem": each.problem,
                     "law": laws[each.name].kind if each.name in laws else None,
-                    "why": laws[each.name].why if each.name in laws else "it was not measured",
+                    "why": why_unknown(each, laws),
                     "memory": [
                         [bound and (bound.value, bound.low, bound.high) for bound in of_batch]
                         for of_batch in bounds.get(each.name, unknown)
@@ -106,7 +106,8 @@ def _embedded(encoded: bytes) -> bytes:
             "measured": source.measured,
             "from": f"{source.rounds} {'round' if source.rounds == 1 else 'rounds'} of {source.machine}, "
             f"{source.cpu}, commit {source.commit or 'unknown'}, with "
-            f"{', '.join(map(str, source.amounts))} samples in batches of 32",
+            f"{', '.join(map(str, source.amounts))} samples in batches of 32"
+            + (f", memory by {sampled}" if (sampled := _words.sampled(source.peaks)) else ""),
         }
     )
 

@@ -116,7 +116,7 @@ def _against_baseline(judged: Judged | None, row: Row, words: Callable[[Judged |
 
 
 def _to_fastest(row: Row) -> Cell:
-    value = row.best.ratio.value if row.best else 1 if row["time"] else None
+    value = row.best.ratio.value if row.best else 1 if row.in_best else None
     return Cell(stacked(_words.to_fastest(row)), value)
 
 

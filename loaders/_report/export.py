@@ -21,6 +21,7 @@ NAMES = {"total": f"total{EPOCHS}", "total_best": f"total{EPOCHS}_best"}
 COLUMNS = (
     *("machine", "size", "data", "question", "case", "strategy", "tier", "status", "commit", "python", "tensorflow"),
     *("figure", "unit", "value", "low", "high", "count", "resolved", "verdict", "cpu", "schema", "ranked_by"),
+    "process",
 )
 """Intervals are 95 % intervals, not corrected for their number."""
 
@@ -44,7 +45,8 @@ def tidy(results: Sequence[ResultSet]) -> str:
                 "cpu": found.origin.cpu,
                 "schema": found.origin.schema,
             }
-            for row in comparison.rows:
+            # What newer runs have replaced is never measured on.
+            for row in [*comparison.rows, *(comparison.unmeasured if found.answers else ())]:
                 writer.writerows({**origin, **line} for line in _lines(row))
     return text.getvalue()
 
@@ -59,7 +61,14 @@ def _lines(row: Row) -> Iterator[dict[str, object]]:
     for figure, each in present:
         verdict = each.verdict if isinstance(each, Judged) else ""
         of: dict[str, object] = {"figure": NAMES.get(figure.name, figure.name), "unit": figure.unit, "verdict": verdict}
+        of["process"] = "fresh" if figure.fresh_only else _processes(row)
         yield {**about, **of, **msgspec.structs.asdict(each.ratio if isinstance(each, Judged) else each)}
+
+
+def _processes(row: Row) -> str:
+    """Return how the row's good trials started: ``fresh``, ``forked`` or both."""
+    ways = {"fresh": len(row.forked) < row.samples, "forked": bool(row.forked)}
+    return ", ".join(way for way, is_so in ways.items() if is_so)
 
 
 def _found(row: Row, figure: Figure) -> Estimate | Judged | None:

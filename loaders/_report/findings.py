@@ -80,7 +80,12 @@ def loaders_of(rows: Sequence[Row]) -> list[Row]:
 
 def leaders(rows: Sequence[Row]) -> list[Row]:
     """Return the strategies that cannot be shown to be slower than the fastest, fastest first."""
-    return sorted((row for row in rows if row.in_best and row["time"]), key=lambda row: row.best is not None)
+    return sorted((row for row in _compared_rows(rows) if row.in_best), key=lambda row: row.best is not None)
+
+
+def _compared_rows(rows: Sequence[Row]) -> list[Row]:
+    """Return the fastest strategy and those that were measured in the same round as it."""
+    return [row for row in rows if row["time"] and (row.best.ratio.count if row.best else row.in_best)]
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -109,27 +114,45 @@ def _compared(judged: Judged, name: str) -> str:
     return f"{figure}{bracket} {prepositions.get(judged.verdict, 'compared with')} {name}{rest}"
 
 
-def of_time(rows: Sequence[Row]) -> str:
-    """Say which strategies are fastest: those not shown to be slower than the one with the shortest time."""
+def _among(known: Sequence[Row], rows: Sequence[Row], missing: Sequence[Row]) -> str:
+    """Say what the fastest was picked from: `` of the 12 of 15 measured so far``; empty if all are ``known``.
+
+    ``known`` are the rows that the fastest was held against, ``missing`` those that are not measured yet. What is not
+    advisable, or was skipped, does not count.
+    """
+    left = len(loaders_of(missing))
+    able = [row for row in loaders_of(rows) if not row.status.startswith("skipped")]
+    names = {row.strategy for row in known}
+    is_whole = not left and all(row.strategy in names for row in able if row["time"])
+    return "" if is_whole else f" of the {len(loaders_of(known))} of {len(able) + left} measured so far"
+
+
+def of_time(rows: Sequence[Row], missing: Sequence[Row] = ()) -> str:
+    """Say which strategies are fastest: those not shown to be slower than the one with the shortest time.
+
+    ``missing`` are the strategies of the case that are not measured yet.
+    """
     timed = [row for row in rows if row["time"]]
     first = leaders(rows)
     if not timed or not first:
         return "No strategy was timed"
     top = first[0]
-    missing = [row for row in rows if not row["time"] and not row.status.startswith("skipped")]
-    those = f" of the {len(timed)} timed (out of {len(rows)})" if missing else ""
+    failed = [row for row in rows if not row["time"] and not row.status.startswith("skipped")]
+    so_far = _among(_compared_rows(rows), rows, missing)
+    those = so_far or (f" of the {len(timed)} timed (out of {len(rows)})" if failed else "")
+    others = "every other one of these is slower" if so_far else "every other loader is slower"
     if top["time"] is None or top["time"].low is None:
         return f"{name_of(top, rows)} was fastest{those}, but a single sample cannot show a difference"
     names = [_full_name(row, rows) for row in first]
     if len(first) == 1:
         return f"{_listed(names)} is fastest{those}"
     if len(first) <= NAMED:
-        return f"{_listed(names)} are fastest{those} and cannot be told apart; every other loader is slower"
+        return f"{_listed(names)} are fastest{those} and cannot be told apart; {others}"
     if len(first) >= len(loaders_of(timed)):
         return f"No strategy can be shown to be fastest{those}: {_listed(names[:1])} has the shortest time"
     return (
         f"{len(first)} of {len(loaders_of(timed))} strategies may be fastest{those} and cannot be told apart: "
-        f"{_listed(names)}; every other loader is slower"
+        f"{_listed(names)}; {others}"
     )
 
 
@@ -139,6 +162,8 @@ def _against(rows: Sequence[Row]) -> _Said:
     baseline = next((row.strategy for row in rows if row.is_baseline), "the baseline")
     if top is None or top.is_baseline or top.ratio is None or top.ratio.ratio.low is None:
         return _Said("")
+    if top["time"] is None or top["time"].low is None:
+        return _Said("")  # the sentence before says that its single sample shows nothing
     if worked_first(top):
         return _Said("")  # its speedup in handing out what is already loaded says nothing about loading
     name = name_of(top, rows)
@@ -149,7 +174,7 @@ def _against(rows: Sequence[Row]) -> _Said:
     return _Said(f"{subject} is {_compared(top.ratio, baseline)}", top.p_values.get("ratio", 1.0), undecided)
 
 
-def of_plain(rows: Sequence[Row], laws: Mapping[str, Law]) -> str:
+def of_plain(rows: Sequence[Row], laws: Mapping[str, Law], missing: Sequence[Row] = ()) -> str:
     """Say which strategy is fastest if nothing may be converted or grow with the data.
 
     Only strategies whose memory law is known count. Empty if the fastest of all are among these anyway.
@@ -159,7 +184,8 @@ def of_plain(rows: Sequence[Row], laws: Mapping[str, Law]) -> str:
         return ""
     best = fitted({row.strategy: row.times for row in rows if row.times}).best(bounded)
     top = next(row for row in rows if row.strategy == best.fastest)
-    verb = "is fastest" if len(best.names) == 1 else "are fastest and cannot be told apart"
+    those = _among(_compared_rows(rows), rows, missing)
+    verb = f"is fastest{those}" if len(best.names) == 1 else f"are fastest{those} and cannot be told apart"
     alone = " (no other law of memory is known)" if len(bounded) == 1 else ""
     return (
         f"If nothing may be converted and memory must not grow with the data, {_listed(best.names)} {verb}{alone}: "
@@ -177,12 +203,13 @@ def of_kept(rows: Sequence[Row], laws: Mapping[str, Law]) -> str:
     return f"{top.strategy} needs {estimated(slope, small_amount)} per sample: {many}"
 
 
-def of_total(rows: Sequence[Row]) -> str:
+def of_total(rows: Sequence[Row], missing: Sequence[Row] = ()) -> str:
     """Say what is fastest over ``EPOCHS`` epochs; empty if the first epoch does the same work as later ones."""
     known = [row for row in rows if row["total"]]
     if not any(row.converts or _differs_at_first(row) for row in known):
         return ""
-    first = sorted((row for row in known if row.in_best_total), key=lambda row: row.total_best is not None)
+    compared = [row for row in known if row.total_best is None or row.total_best.ratio.count]
+    first = sorted((row for row in compared if row.in_best_total), key=lambda row: row.total_best is not None)
     if not first or first[0]["total"] is None or first[0]["total"].low is None:
         return ""
     top = first[0]
@@ -190,9 +217,10 @@ def of_total(rows: Sequence[Row]) -> str:
     baseline = next((row for row in known if row.is_baseline and row not in first), None)
     beside = f"; {baseline.strategy} takes {estimated(baseline['total'], duration)}" if baseline else ""
     takes = estimated(top["total"], duration)
-    which = f"is fastest: {takes}"
+    those = _among(compared, rows, missing) if missing or len(compared) < len(known) else ""
+    which = f"is fastest{those}: {takes}"
     if len(first) > 1:
-        which = f"are fastest and cannot be told apart: {names[0]} takes {takes}"
+        which = f"are fastest{those} and cannot be told apart: {names[0]} takes {takes}"
     included = ", including conversion" if any(row.converts for row in known) else ""
     return f"Over {EPOCHS} epochs{included}, {_listed(names)} {which}{beside}"
 
@@ -201,7 +229,7 @@ def _differs_at_first(row: Row) -> bool:
     """Whether the first epoch, beyond its start, does work that later epochs skip."""
     if not (row["epoch"] and row["steady"]):
         return False
-    return row["epoch"].value - max(0.0, row["start"].value if row["start"] else 0.0) > AT_ONCE * row["steady"].value
+    return row["epoch"].value - max(0.0, row.beginning or 0.0) > AT_ONCE * row["steady"].value
 
 
 def frontier(rows: Sequence[Row]) -> list[Row]:
@@ -440,13 +468,16 @@ def of_order(rows: Sequence[Row]) -> str:
     return f"Ends with one file, in order: {', '.join(ending)}{mixed}"
 
 
-def of(rows: Sequence[Row], laws: Mapping[str, Law] | None = None) -> str:
-    """Return all findings as one line: what to avoid first, then strategies with the same output, then the rest."""
+def of(rows: Sequence[Row], laws: Mapping[str, Law] | None = None, missing: Sequence[Row] = ()) -> str:
+    """Return all findings as one line: what to avoid first, then strategies with the same output, then the rest.
+
+    ``missing`` are the strategies of the case that are not measured yet.
+    """
     pairs = _pairs(rows)
     head = [_worst(rows, laws or {})]
     known = laws or {}
-    tail = [_Said(of_time(rows)), _against(rows), _Said(of_kept(rows, known)), _Said(of_plain(rows, known))]
-    tail.append(_Said(of_total(rows)))
+    tail = [_Said(of_time(rows, missing)), _against(rows), _Said(of_kept(rows, known))]
+    tail += [_Said(of_plain(rows, known, missing)), _Said(of_total(rows, missing))]
     # All sentences share the correction; the pairs that survive it are joined into one sentence.
     marked = [_Said(f"\0{each.text}", each.p_value, f"\0{each.otherwise}") for each in pairs]
     held = _corrected([*head, *marked, *tail])

@@ -13,11 +13,11 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from loaders import _claims, _words
-from loaders._check import selftest
+from loaders._check import equivalence, selftest
 from loaders._contract import TIERS
 from loaders._judge import MEMORY_SHARE, MOST_ROUNDS, RESOLUTION, TIME_MARGIN
 from loaders._law import Law
-from loaders._report import charts, chooser, columns, findings, instruments
+from loaders._report import charts, chooser, columns, findings, instruments, readme
 from loaders._report.asv_files import AsvResult
 from loaders._report.sets import ResultSet
 from loaders._resolution import Calibration
@@ -50,6 +50,8 @@ def render(
     """
     environment = _environment()
     environment.globals["both_instruments"] = lambda comparison: instruments.held_against(comparison, held)
+    reference = readme.published(results)
+    environment.globals.update(reference=reference, published=_verdicts(reference) if reference else {})
     template = environment.get_template("set.html.j2")
     sections: list[Markup] = []
     left_out: list[str] = []
@@ -74,6 +76,13 @@ def render(
         hashes={"script": _hash(script), "style": _hash(style)},
         constants=constants(),
     )
+
+
+def _verdicts(found: ResultSet) -> dict[str, str]:
+    """Return a set's verdict on each claim, with its machine and date: ``on reference-amd, 2026-11-22: holds``."""
+    where = f"on {found.origin.machine}, {found.started[:10]}"
+    verdicts = {each.claim.id: each.verdict.removesuffix(" here") for each in _claims.judged(found.comparisons)}
+    return {name: f"{where}: {verdict}" for name, verdict in verdicts.items()}
 
 
 def constants() -> dict[str, object]:
@@ -124,6 +133,7 @@ def _environment() -> jinja2.Environment:
         prose=_prose,
         line=_line,
         embedded=chooser.embedded,
+        tally=selftest.line,
     )
     environment.globals.update(
         charts=charts.of_case,
@@ -136,12 +146,16 @@ def _environment() -> jinja2.Environment:
         laws_of=_laws_of,
         command=command,
         repeat=repeat,
+        measure_on=_words.measure_on,
+        processes=_words.processes,
+        of_memory=_words.of_memory,
+        without_start=_words.without_start,
         judged=_claims.judged,
         counted=_claims.counted,
         calibrated_cells=_words.calibrated_cells,
         tally_headings=selftest.HEADINGS,
-        tally_line=selftest.line,
         tally_sentences=selftest.sentences,
+        equivalence=equivalence,
         chooser_options=chooser.options,
         chooser_values=chooser.VALUES,
         chooser_kinds={letter: kind for kind, letter in chooser.LETTERS.items()},
@@ -151,7 +165,7 @@ def _environment() -> jinja2.Environment:
 
 def command(comparison: Comparison, row: Row) -> str:
     """Return the command that runs one strategy once in one case, as the comparison ran it."""
-    words = ["python", "-m", "loaders", "trial", row.question, row.strategy, *_conditions(comparison)]
+    words = ["python", "-m", "loaders", "trial", row.question, row.strategy, *_words.conditions(comparison)]
     for axis, value in row.case.items():
         words += ["--case", f"{axis}={value}"]
     if row.is_outside:
@@ -161,17 +175,9 @@ def command(comparison: Comparison, row: Row) -> str:
 
 def repeat(comparison: Comparison) -> str:
     """Return the command that repeats a comparison."""
-    words = ["python", "-m", "loaders", "compare", comparison.question, *_conditions(comparison)]
+    words = ["python", "-m", "loaders", "compare", comparison.question, *_words.conditions(comparison)]
     words += ["--rounds", str(comparison.rounds)]
     return shlex.join([*words, "--all-cases"] if len(comparison.cases) > 1 else words)
-
-
-def _conditions(comparison: Comparison) -> list[str]:
-    """Return the options that a trial and a comparison share."""
-    words = ["--size", comparison.size]
-    if comparison.epochs > 1:
-        words += ["--epochs", str(comparison.epochs)]
-    return [*words, "--data", "FOLDER"] if comparison.data.startswith("own folder") else words
 
 
 def _tiers(rows: Sequence[Row]) -> list[str]:

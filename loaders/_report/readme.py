@@ -25,6 +25,14 @@ README, PICTURE = Path("README.md"), Path("docs/selection-memory.svg")
 PICTURED = "selection"
 
 
+def published(results: Sequence[sets.ResultSet]) -> sets.ResultSet | None:
+    """Return the published set, whose results answer the questions; ``None`` if it is not among the results."""
+    return next(
+        (each for each in results if each.origin.machine == PUBLISHED and each.origin.size == "full" and each.answers),
+        None,
+    )
+
+
 def renew(root: Path, *, write: bool) -> list[str]:
     """Bring the README and its picture up to date; return the names of the files that were out of date.
 
@@ -33,15 +41,11 @@ def renew(root: Path, *, write: bool) -> list[str]:
     InputError
         If there are no published results, or the README has lost its markers.
     """
-    published = [
-        each
-        for each in sets.collect(root / "results")
-        if each.origin.machine == PUBLISHED and each.origin.size == "full" and each.answers
-    ]
-    if not published:
+    found = published(sets.collect(root / "results"))
+    if found is None:
         raise InputError(f"no full results of the machine {PUBLISHED!r} under {root / 'results'}")
-    comparisons = published[0].comparisons
-    made = {README: _with_findings((root / README).read_text("utf-8"), published[0])}
+    comparisons = found.comparisons
+    made = {README: _with_findings((root / README).read_text("utf-8"), found)}
     pictured = next((each for each in comparisons if each.question == PICTURED), None)
     if pictured:
         made[PICTURE] = _picture(pictured)
@@ -54,37 +58,35 @@ def renew(root: Path, *, write: bool) -> list[str]:
     return stale
 
 
-def _with_findings(readme: str, published: sets.ResultSet) -> str:
+def _with_findings(readme: str, found: sets.ResultSet) -> str:
     before, begin, rest = readme.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise InputError(f"{README} has lost its markers {BEGIN} and {END}")
-    return f"{before}{BEGIN}\n{_findings(published)}\n{END}{after}"
+    return f"{before}{BEGIN}\n{_findings(found)}\n{END}{after}"
 
 
-def _findings(published: sets.ResultSet) -> str:
+def _findings(found: sets.ResultSet) -> str:
     """Return Markdown: findings and a ranking for each question's default case, and what they rest on."""
-    comparisons = [each for each in published.comparisons if not each.about.calibrates]
+    comparisons = [each for each in found.comparisons if not each.about.calibrates]
     sentences: list[str] = []
     tables: list[str] = []
     for comparison in comparisons:
         case, rows = comparison.cases[0]
         name = " ".join(filter(None, [comparison.question, _words.case_in_words(case)]))
         laws = next((each.laws for each in comparison.laws if each.case.items() <= case.items()), {})
-        every = comparison.about.running_in(case)
-        some = f" ({len(rows)} of {len(every)} strategies measured)" if len(rows) < len(every) else ""
-        sentences.append(f"* **{name}**{some}: {findings.of(rows, laws)}")
+        sentences.append(f"* **{name}**: {findings.of(rows, laws, comparison.missing(case))}")
         for other, in_other in comparison.cases:
             if growth := findings.of_growth(in_other):
                 sentences.append(f"* **{comparison.question} {_words.case_in_words(other)}**: {growth}.")
         tables += ["", *_ranking(name, comparison, rows)]
-    if published.unanswered:
-        names = ", ".join(published.unanswered)
+    if found.unanswered:
+        names = ", ".join(found.unanswered)
         sentences.append(
             f"* **{names}**: not measured on this machine yet; the page shows the results of the previous machine."
         )
-    if published.calibration:
-        sentences.append(f"* **instruments**: {findings.of_calibration(published.calibration)}.")
+    if found.calibration:
+        sentences.append(f"* **instruments**: {findings.of_calibration(found.calibration)}.")
     picture = [f"![Peak memory of every {PICTURED} strategy]({PICTURE.as_posix()})", ""]
     has_picture = any(each.question == PICTURED for each in comparisons)
     return "\n".join(
@@ -95,11 +97,12 @@ def _findings(published: sets.ResultSet) -> str:
             CORPUS,
             *tables,
             "",
-            f"Figures are means over trials, each in a fresh process, with 95 % intervals. *Start* is how much longer "
-            f"the first batch takes than a steady one. *{EPOCHS} epochs* is their total time, including conversion. "
+            f"Figures are means over trials, each {_words.processes(comparisons)}, with 95 % intervals. "
+            f"*Start* is how much longer the first batch takes than a steady one. "
+            f"*{EPOCHS} epochs* is their total time, including conversion. "
             f"Memory is measured above a baseline that is read after imports and inputs; *needed* is the part that the "
             f"system cannot reclaim, with a fast or a slow consumer. dB is the similarity to an anti-aliased resize. "
-            f"{_words.UNCORRECTED} {_words.hardware_in_words(published.environment)}.",
+            f"{_words.UNCORRECTED} {_words.hardware_in_words(found.environment)}.",
         ]
     )
 

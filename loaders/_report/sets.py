@@ -11,7 +11,8 @@ import msgspec
 
 from loaders import _registry, _resolution
 from loaders._advise.candidates import Choice, choices
-from loaders._check import selftest
+from loaders._check import equivalence, selftest
+from loaders._check.equivalence import Equivalence
 from loaders._check.selftest import Selftest
 from loaders._resolution import Calibration
 from loaders._rows import Comparison, comparison
@@ -49,6 +50,8 @@ class ResultSet(msgspec.Struct, frozen=True):
         The machine's newest calibration, whatever the data.
     selftest
         The machine's newest self-test: how often the performance check is wrong.
+    equivalences
+        For each question, whether the machine's forked trials measure the same as fresh ones.
     choices
         What a reader can choose from, by question and case; empty for replaced runs.
     """
@@ -59,6 +62,7 @@ class ResultSet(msgspec.Struct, frozen=True):
     comparisons: list[Comparison]
     calibration: Calibration | None = None
     selftest: Selftest | None = None
+    equivalences: list[Equivalence] = []
     choices: list[Choice] = []
 
     @property
@@ -142,7 +146,9 @@ def collect(root: Path, say: Callable[[str], None] = lambda _: None) -> list[Res
     calibrations = {machine: _resolution.newest(records) for machine, records in by_machine.items()}
     newest = [
         msgspec.structs.replace(
-            _set(origin, "", place, calibrations[_machine(origin)]), selftest=_selftest(root, origin.machine, say)
+            _set(origin, "", place, calibrations[_machine(origin)]),
+            selftest=_selftest(root, origin.machine, say),
+            equivalences=_equivalences(root, origin, say),
         )
         for origin, place in current.items()
     ]
@@ -167,6 +173,17 @@ def _selftest(root: Path, machine: str, say: Callable[[str], None]) -> Selftest 
     found = [selftest.newest(path, say) for path in sorted(root.glob(f"*/{selftest.NAME}"))]
     own = [each for each in found if each and each.environment.machine == machine]
     return max(own, key=lambda each: each.started, default=None)
+
+
+def _equivalences(root: Path, origin: Origin, say: Callable[[str], None]) -> list[Equivalence]:
+    """Return what a machine's processor has shown of forked trials."""
+    records = [record for path in sorted(root.glob(f"*/{equivalence.NAME}")) for record in log.read(path, say)]
+    return equivalence.judged(
+        each
+        for each in records
+        # A trial that was ended early could not describe its processor.
+        if each.environment.machine == origin.machine and each.environment.cpu in (origin.cpu, "")
+    )
 
 
 def _runs(root: Path, say: Callable[[str], None]) -> list[list[Record]]:

@@ -13,8 +13,8 @@ from loaders._judge import RESOLUTION
 from loaders._law import law
 from loaders._resolution import Calibration
 from loaders._rows.case import Case
-from loaders._rows.figures import commits, value
-from loaders._rows.values import BUSY, About, CaseLaws, Comparison, Disturbed
+from loaders._rows.figures import commits, unmeasured, value
+from loaders._rows.values import BUSY, About, CaseLaws, Comparison, Disturbed, Row
 from loaders._trial.record import Record
 
 T = TypeVar("T")
@@ -47,7 +47,9 @@ def comparison(records: Sequence[Record], calibration: Calibration | None = None
     question = _registry.find_question(first.question)
     known = _registry.variants(first.question)
     baseline = _registry.baseline(first.question).name
-    rows = []
+    described = about(question)
+    rows: list[Row] = []
+    missing: list[Row] = []
     cases = _distinct(record.case for record in records)
     for case in sorted(cases, key=lambda each: question.cases.index(each) if each in question.cases else len(cases)):
         within = [record for record in records if record.case == case]
@@ -57,6 +59,11 @@ def comparison(records: Sequence[Record], calibration: Calibration | None = None
         rows += sorted(
             in_case, key=lambda row: (row["time"] is None, row["time"].value if row["time"] else 0.0, row.strategy)
         )
+        missing += [
+            unmeasured(question.name, name, case, known[name], ranked_by, is_baseline=name == baseline)
+            for name in described.running_in(case)
+            if name not in of_case.times
+        ]
     return Comparison(
         question=first.question,
         title=question.title,
@@ -77,15 +84,16 @@ def comparison(records: Sequence[Record], calibration: Calibration | None = None
             commit=commits(records),
         ),
         rows=rows,
+        unmeasured=missing,
         laws=_laws(records, question) if question.size_axis else [],
         schema=first.schema,
         disturbed=disturbed(records),
-        about=about(question),
+        about=described,
     )
 
 
 def disturbed(records: Iterable[Record]) -> Disturbed | None:
-    """Say what disturbed a comparison, and for how many trials that is unknown; ``None`` if all were quiet.
+    """Say what disturbed a comparison, and for how many trials that is unknown; ``None`` if all were quiet at once.
 
     It was disturbed if the machine was busy in more than a tenth of the trials, or swapped or was throttled by heat in
     any of them: swapped memory is missing from every memory figure, and a hot processor is a different processor.
@@ -103,8 +111,9 @@ def disturbed(records: Iterable[Record]) -> Disturbed | None:
         most_swapped=max((each or 0 for each in swapped), default=0),
         throttled=sum((each.throttled or 0) > 0 for each in found),
         unrecorded=len(measured) - len(found),
+        repeated=sum(record.tries > 1 for record in measured),
     )
-    return seen if seen.is_busy or seen.unrecorded else None
+    return seen if seen.is_busy or seen.unrecorded or seen.repeated else None
 
 
 def _ranked_by(records: Sequence[Record], question: _registry.Question) -> str:
@@ -125,14 +134,15 @@ def _laws(records: Sequence[Record], question: _registry.Question) -> list[CaseL
         metrics = record.metrics
         if record.run != most:
             continue
-        if record.status != "ok" or not metrics.samples or metrics.needed_memory is None:
+        needed = value(record, "needed_memory")
+        if record.status != "ok" or not metrics.samples or needed is None:
             continue
         case = {axis: value for axis, value in record.case.items() if axis != question.size_axis}
         points = next((each for other, each in found if other == case), None)
         if points is None:
             found.append((case, points := {}))
         of_amount = points.setdefault(record.strategy, {}).setdefault(metrics.samples, {})
-        of_amount[record.round] = float(metrics.needed_memory)
+        of_amount[record.pairing] = float(needed)
     return [
         CaseLaws(
             case,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -28,10 +30,11 @@ class Case:
     ) -> None:
         self.records, self.known, self.baseline, self.ranked_by = records, known, baseline, ranked_by
         self.calibration = calibration
+        self.paired = _started_alike(records, baseline)
         names = sorted({each.strategy for each in records})
-        self.times = {name: by_round(records, name, ranked_by) for name in names}
-        self.peaks = {name: by_round(records, name, "peak_memory") for name in names}
-        self.parts = {name: parts_of(records, name) for name in names}
+        self.times = {name: by_round(self.paired, name, ranked_by) for name in names}
+        self.peaks = {name: by_round(self.paired, name, "peak_memory") for name in names}
+        self.parts = {name: parts_of(self.paired, name) for name in names}
         self.time_fit = fitted(_long_enough(self.times))
         self.peak_fit = fitted(self.peaks, floor=RESOLUTION)
         totals = {name: {index: total(each) for index, each in of.items()} for name, of in self.parts.items()}
@@ -69,12 +72,12 @@ class Case:
             row,
             times=self.times[name],
             peaks=self.peaks[name],
-            needs=by_round(own, name, "needed_memory"),
+            needs=by_round(self.paired, name, "needed_memory"),
             parts=self.parts[name],
             figures={**row.figures, **{figure: each for figure, each in further.items() if each}},
             ratio=None if name == self.baseline else self._time(name, self.baseline),
             pair=self._time(name, matched) if matched else None,
-            best=self._time(name, self.best.fastest) if self.best and name != self.best.fastest else None,
+            best=self._to_best(name),
             in_best=bool(self.best and name in self.best.names),
             total_best=self._total(name),
             in_best_total=bool(self.best_total and name in self.best_total.names),
@@ -92,10 +95,16 @@ class Case:
         resolution = self.calibration.resolution(self.ranked_by, trials)
         return _resolved(found, _mean(self.times[one]), _mean(self.times[other]), resolution)
 
+    def _to_best(self, name: str) -> Judged | None:
+        if self.best is None or name == self.best.fastest:
+            return None
+        return self._time(name, self.best.fastest) or _unpaired(self.time_fit, name, self.best.fastest)
+
     def _total(self, name: str) -> Judged | None:
         if self.best_total is None or name == self.best_total.fastest:
             return None
-        return self.total_fit.compare(name, self.best_total.fastest, margin=TIME_MARGIN)
+        found = self.total_fit.compare(name, self.best_total.fastest, margin=TIME_MARGIN)
+        return found or _unpaired(self.total_fit, name, self.best_total.fastest)
 
     def _memory(self, one: str, other: str) -> Judged | None:
         """Judge two strategies' peaks; ``None`` if their ratio would be noise."""
@@ -115,6 +124,28 @@ class Case:
             return _unresolved(found)
         smallest = max(RESOLUTION, memory.of(0) if memory else 0.0)
         return None if min(peaks) < smallest else found  # the difference is real, but the ratio is noise
+
+
+def _started_alike(records: Sequence[Record], baseline: str) -> list[Record]:
+    """Return the records that may be paired: no ratio joins a trial in a fresh process and one in a fork.
+
+    All trials of a round start alike. One that does not, as where a comparison went on in another way, is left out: it
+    is held against the baseline of its round or, if that has none, against most of the round.
+    """
+    good = [record for record in records if record.status == "ok"]
+    ways: dict[int, str] = {}
+    for index in {record.round for record in good}:
+        of_round = [record for record in good if record.round == index]
+        first = [record for record in of_round if record.strategy == baseline] or of_round
+        ways[index] = Counter(record.process for record in first).most_common(1)[0][0]
+    return [record for record in good if record.process == ways[record.round]]
+
+
+def _unpaired(fit: Fitted, one: str, other: str) -> Judged | None:
+    """Return a judgement that rests on no round: the two were measured, but never in the same round."""
+    if one not in fit.strategies:
+        return None
+    return Judged("undecided", Estimate(math.exp(fit._effects[one] - fit._effects[other]), None, None, 0))
 
 
 def _spread(time: Fitted, memory: Fitted, name: str) -> dict[str, tuple[float, float, float]]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
+
+import msgspec
 
 from loaders import _registry
 from loaders._rows.declared import EPOCHS, MEASURED
@@ -11,7 +14,10 @@ from loaders._rows.values import Row
 from loaders._stats import SHORTEST, Estimate, Scale, estimate
 from loaders._trial.growth import Growth
 from loaders._trial.metrics import MemoryTrace
-from loaders._trial.record import Record
+from loaders._trial.record import SCHEMA, Record
+
+NOT_MEASURED = "not measured"
+"""The status of a strategy that has no trial in a case yet."""
 
 TRACE_POINTS = 100
 """Maximum number of points in a drawn trace."""
@@ -19,6 +25,10 @@ TRACE_POINTS = 100
 
 REACHED = ("peak_memory", "peak_memory_tree")
 """Metrics of trials that were ended early count too, if none was ok: they show how far the strategy got."""
+
+
+OF_TREE = ("peak_memory", "peak_memory_tree", "needed_memory")
+"""Metrics that cover the process tree."""
 
 
 MOST_WORDS = 1000
@@ -41,42 +51,69 @@ def total(parts: tuple[float, float, float], epochs: int = EPOCHS) -> float:
     return convert + first + (epochs - 1) * steady
 
 
-def row_of(records: Sequence[Record], variant: _registry.Variant | None, ranked_by: str, *, is_baseline: bool) -> Row:
-    """Return the row that follows from a strategy's own records."""
-    first = records[0]
-    good = [record for record in records if record.status == "ok"]
-    order = [record.metrics.order_quality for record in good if record.metrics.order_quality]
-    reached = good or records  # a strategy that was ended early still shows how far it got
-    shares = [each.environment.page_cache for each in good if each.environment.page_cache is not None]
-    judged = [each.metrics.memory_growth for each in good if each.metrics.memory_growth]
-    levels = [each for each in judged if each.verdict != "undecided" or each.level]
-    floors = [each.metrics.memory_floor for each in good if each.metrics.memory_floor]
+def unmeasured(
+    question: str,
+    name: str,
+    case: dict[str, str],
+    variant: _registry.Variant | None,
+    ranked_by: str,
+    *,
+    is_baseline: bool,
+) -> Row:
+    """Return the row of a strategy without a trial: what its declaration says."""
     return Row(
-        question=first.question,
-        strategy=first.strategy,
+        question=question,
+        strategy=name,
         label=variant.label if variant else "(declared elsewhere: name its file with --with)",
         tier=variant.tier if variant else "identical",
         matches=variant.matches if variant else None,
-        case=first.case,
+        case=case,
         is_baseline=is_baseline,
-        status=_status(records),
-        samples=len(good),
-        trials=len(records),
+        status=NOT_MEASURED,
+        samples=0,
+        trials=0,
         ranked_by=ranked_by,
         historic=bool(variant and variant.historic),
         ceiling=bool(variant and variant.ceiling),
-        converts=bool(variant and variant.convert) or any(each.metrics.convert_time is not None for each in good),
+        converts=bool(variant and variant.convert),
+        settings=variant.settings if variant else "",
+        series=variant.series if variant else "",
+        at=variant.at if variant else "",
+        source=variant.source if variant else "",
+        imports=variant.imports if variant else [],
+        is_outside=variant is None or variant.is_outside,
+        capacity=variant.capacity if variant else 0,
+        asv_differs=variant.asv_differs if variant else None,
+        engine=variant.engine if variant else "",
+    )
+
+
+def row_of(records: Sequence[Record], variant: _registry.Variant | None, ranked_by: str, *, is_baseline: bool) -> Row:
+    """Return the row that follows from a strategy's own records."""
+    first = records[0]
+    declared = unmeasured(first.question, first.strategy, first.case, variant, ranked_by, is_baseline=is_baseline)
+    good = [record for record in records if record.status == "ok"]
+    walks = [record.metrics for record in good if record.metrics.walk]
+    order = [record.metrics.order_quality for record in good if record.metrics.order_quality]
+    reached = good or records  # a strategy that was ended early still shows how far it got
+    shares = [each.environment.page_cache for each in good if each.environment.page_cache is not None]
+    judged = [each.metrics.memory_growth for each in good if each.metrics.memory_growth and not _is_untold(each)]
+    levels = [each for each in judged if each.verdict != "undecided" or each.level]
+    floors = [each.metrics.memory_floor for each in good if each.metrics.memory_floor]
+    return msgspec.structs.replace(
+        declared,
+        status=_status(records),
+        samples=len(good),
+        trials=len(records),
+        converts=declared.converts or any(each.metrics.convert_time is not None for each in good),
         figures=_figures(good, reached, ranked_by, levels, floors[0] if floors else None),
-        growth=_growth(good),
+        growth=_growth(judged),
         growth_bound=_greatest([each.bound for each in levels]),
         in_use_bound=_greatest([each.in_use_bound for each in levels]),
         floor=floors[0] if floors else None,
         trace=_thinned(good[-1].metrics.memory_trace) if good else None,
-        steps=good[-1].metrics.steps if good else None,
-        walk=good[-1].metrics.walk if good else None,
-        settings=variant.settings if variant else "",
-        series=variant.series if variant else "",
-        at=variant.at if variant else "",
+        steps=walks[-1].steps if walks else None,
+        walk=walks[-1].walk if walks else None,
         delivered=good[-1].metrics.samples if good else None,
         page_cache=(min(shares), max(shares)) if shares else None,
         psnr=min((each.metrics.psnr for each in good if each.metrics.psnr is not None), default=None),
@@ -85,12 +122,8 @@ def row_of(records: Sequence[Record], variant: _registry.Variant | None, ranked_
         ),
         order=order[0] if order else None,
         commit=commits(records),
-        source=variant.source if variant else "",
-        imports=variant.imports if variant else [],
-        is_outside=variant is None or variant.is_outside,
-        capacity=variant.capacity if variant else 0,
-        asv_differs=variant.asv_differs if variant else None,
-        engine=variant.engine if variant else "",
+        forked=sorted(record.round for record in good if record.process == "forked"),
+        forked_start=_forked_start(good),
     )
 
 
@@ -101,7 +134,8 @@ def _status(records: Sequence[Record]) -> str:
         return "ok"
     words = []
     for (status, message), count in ends.items():
-        times = f" in {count} of {len(records)}" if count < len(records) else ""
+        could = len(records) if status != "ok" else sum(each.checked for each in records)  # have said so
+        times = f" in {count} of {could}" if count < could else ""
         words.append(": ".join(filter(None, [f"{status.replace('_', ' ')}{times}", _shortened(message)])))
     return _shortened("; ".join(words))
 
@@ -115,9 +149,9 @@ def commits(records: Iterable[Record]) -> str:
     return ", ".join(sorted({record.environment.commit[:8] for record in records} - {""}))
 
 
-def _growth(records: Sequence[Record]) -> str | None:
+def _growth(judged: Sequence[Growth]) -> str | None:
     """Put the verdicts on memory into words, most frequent first."""
-    verdicts = Counter(record.metrics.memory_growth.verdict for record in records if record.metrics.memory_growth)
+    verdicts = Counter(each.verdict for each in judged)
     if not verdicts.keys() - {"undecided"}:
         return None
     (first, count), *others = verdicts.most_common()
@@ -130,12 +164,22 @@ def _greatest(bounds: Sequence[float | None]) -> float | None:
     return max(known) if known and len(known) == len(bounds) else None
 
 
+def _forked_start(records: Sequence[Record]) -> float | None:
+    """Return the mean ``start_time`` of forked trials, in seconds; ``None`` without such."""
+    starts = [record.metrics.start_time for record in records if record.process == "forked"]
+    known = [each for each in starts if each is not None]
+    return math.fsum(known) / len(known) if known else None
+
+
 def _figures(
     good: Sequence[Record], reached: Sequence[Record], ranked_by: str, levels: Sequence[Growth], floor: float | None
 ) -> dict[str, Estimate]:
     """Return the estimates of one strategy's own trials, by the name of the figure."""
+    fresh = [record for record in good if record.process == "fresh"]
     found = {
-        name: _estimate(reached if each.field in REACHED else good, each.field, each.scale)
+        name: _estimate(
+            reached if each.field in REACHED else fresh if each.fresh_only else good, each.field, each.scale
+        )
         for name, each in MEASURED.items()
     }
     found["time"] = _estimate(good, ranked_by, "ratio")
@@ -156,11 +200,24 @@ def _estimate(records: Sequence[Record], metric: str, scale: Scale) -> Estimate 
 
 
 def value(record: Record, metric: str) -> float | None:
-    """Return a metric; the peak is that of the process tree if there were worker processes."""
+    """Return a metric; the peak is that of the process tree if there were worker processes.
+
+    The memory of a tree is unknown where the system does not tell what its processes share: their resident sets count
+    shared pages several times.
+    """
+    if metric in OF_TREE and _is_untold(record):
+        return None
     value: float | None = getattr(record.metrics, metric)
     if metric == "peak_memory" and value is not None:
         return max(value, record.metrics.peak_memory_tree or 0)
     return value
+
+
+def _is_untold(record: Record) -> bool:
+    """Whether a tree's memory is a sum of resident sets: its record then lacks the kinds of memory."""
+    metrics = record.metrics
+    has_tree = record.status == "ok" and metrics.peak_memory_tree is not None
+    return has_tree and metrics.anonymous_memory is None and record.schema == SCHEMA
 
 
 def by_round(records: Iterable[Record], strategy: str, metric: str) -> dict[int, float]:

@@ -82,7 +82,8 @@ class Row(msgspec.Struct, frozen=True):
     parts
         By round, in seconds: the conversion, the first epoch and a steady epoch, which make up a total.
     ratio, pair, best, total_best, peak_ratio
-        Judged ratios: see ``loaders._rows.declared``.
+        Judged ratios: see ``loaders._rows.declared``. A ``best`` that counts no round was never measured in the same
+        round as the fastest.
     in_best, in_best_total
         Whether it cannot be shown to be slower than the fastest, by ``time`` and by ``total``.
     p_values
@@ -110,7 +111,8 @@ class Row(msgspec.Struct, frozen=True):
     page_cache
         The share of the strategy's files that was in the page cache: the smallest and the largest of all trials.
     times, peaks, needs
-        ``time``, ``peak`` and ``needed`` of each ``ok`` round, from which readers can compute other ratios.
+        ``time``, ``peak`` and ``needed`` of each ``ok`` round, from which readers can compute other ratios. A trial
+        that did not start as its round did (fresh or forked) is left out.
     samples
         How many of the ``trials`` were ``ok``.
     growth
@@ -128,6 +130,11 @@ class Row(msgspec.Struct, frozen=True):
         Whether a ``--with`` file declares it.
     capacity, engine, asv_differs
         See ``loaders._registry.Variant``.
+    forked
+        The rounds of the ``ok`` trials that ran in a fork of a server; all others ran in a fresh process.
+    forked_start
+        In seconds: the mean ``start_time`` of forked trials. It is no figure, as a fork starts otherwise than a fresh
+        process, but it tells whether a strategy does its work before the first batch.
     """
 
     question: str
@@ -180,6 +187,18 @@ class Row(msgspec.Struct, frozen=True):
     capacity: int = 0
     asv_differs: Cause | None = None
     engine: str = ""
+    forked: list[int] = []
+    forked_start: float | None = None
+
+    @property
+    def beginning(self) -> float | None:
+        """How long it takes to start, in seconds, to tell strategies apart: of fresh trials, else of forked ones."""
+        return self["start"].value if self["start"] else self.forked_start
+
+    @property
+    def lacks_start(self) -> bool:
+        """Whether it has no start figure because all its trials were forked."""
+        return self["start"] is None and self.forked_start is not None
 
     def __getitem__(self, figure: str) -> Estimate | None:
         """Return an estimate by the name of its figure; ``None`` if the strategy has none.
@@ -197,7 +216,7 @@ class Row(msgspec.Struct, frozen=True):
 
 def worked_first(row: Row) -> bool:
     """Whether a strategy did its work before the first batch, so that steady epochs only hand out stored results."""
-    return bool(row["start"] and row["steady"] and row["start"].value > AT_START * row["steady"].value)
+    return bool(row.beginning and row["steady"] and row.beginning > AT_START * row["steady"].value)
 
 
 def plain(rows: Sequence[Row]) -> list[Row]:
@@ -237,6 +256,8 @@ class Disturbed(msgspec.Struct, frozen=True):
         In how many of ``trials`` the machine swapped (more than 1 MiB), and in how many heat throttled its processors.
     most_swapped
         In bytes: the most swapped in one trial.
+    repeated
+        How many trials were repeated because others took processor time.
     """
 
     trials: int
@@ -247,6 +268,7 @@ class Disturbed(msgspec.Struct, frozen=True):
     most_swapped: int
     throttled: int
     unrecorded: int = 0
+    repeated: int = 0
 
     @property
     def is_busy(self) -> bool:
@@ -255,7 +277,10 @@ class Disturbed(msgspec.Struct, frozen=True):
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """One comparison run of one question: its rows, best first within a case, and their origin."""
+    """One comparison run of one question: its rows, best first within a case, and their origin.
+
+    ``unmeasured`` are rows of the strategies that run in one of its cases and have no trial there yet.
+    """
 
     question: str
     title: str
@@ -272,6 +297,11 @@ class Comparison(msgspec.Struct, frozen=True):
     schema: int = SCHEMA
     disturbed: Disturbed | None = None
     about: About = About()
+    unmeasured: list[Row] = []
+
+    def missing(self, case: Mapping[str, str]) -> list[Row]:
+        """The strategies that are not measured yet in one of its cases."""
+        return [row for row in self.unmeasured if row.case == case]
 
     @property
     def cases(self) -> list[tuple[dict[str, str], list[Row]]]:
@@ -280,8 +310,12 @@ class Comparison(msgspec.Struct, frozen=True):
 
 
 def document(comparison: Comparison) -> dict[str, object]:
-    """Return a comparison as one JSON document: the figures are keys of their row, ``null`` where it has none."""
+    """Return a comparison as one JSON document: the figures are keys of their row, ``null`` where it has none.
+
+    Strategies that are not measured yet are rows too, the last ones.
+    """
     found: dict[str, Any] = msgspec.to_builtins(comparison)
+    found["rows"] += found.pop("unmeasured")
     estimated = dict.fromkeys(name for name, figure in FIGURES.items() if not figure.judged)
     for row in found["rows"]:
         row.update({**estimated, **row.pop("figures")})

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -49,6 +49,8 @@ class Readings:
         Of the fast consumer's epochs: step, time, resident memory, and malloc's, in use and held.
     meter
         What the strategy's Python bodies counted.
+    further
+        Steady epochs that came after all others, for their time only.
     """
 
     timelines: list[timing.Timeline]
@@ -62,6 +64,7 @@ class Readings:
     allocator_held: int | None
     trace: list[tuple[int, float, Held, int, int]]
     meter: Meter
+    further: list[timing.Timeline] = field(default_factory=list)
 
     @property
     def delivered(self) -> int:
@@ -84,7 +87,7 @@ def outcome(
     Parameters
     ----------
     sample_bytes
-        Bytes of its largest sample.
+        Bytes of its largest sample; 0 if that is not known.
     memory_floor, disk_bytes, disturbance
         See ``Metrics``.
     """
@@ -92,7 +95,8 @@ def outcome(
     timelines = timing.passes(read.timelines[0], passes) if passes > 1 else read.timelines
     shared = passes if len(timelines) == 1 else 1  # too few batches to cut: every pass gets an equal share
     first = timelines[0]
-    sample_time, steady_time = timing.sample_time(first), timing.steady_time(timelines)
+    in_all = [*timelines, *read.further]
+    sample_time, steady_time = timing.sample_time(first), timing.steady_time(in_all)
     steps = _drawn_steps(len(quality.walk or ()))
     meter = read.meter
     return Outcome(
@@ -103,7 +107,8 @@ def outcome(
         metrics=Metrics(
             epoch_time=timing.epoch_time(first) / shared,
             steady_time=steady_time,
-            start_time=timing.start_time(timelines),
+            steady_epochs=None if steady_time is None else len(in_all) - 1,
+            start_time=timing.start_time(in_all),
             wait_time=timing.wait_time(read.slow) if read.slow else None,
             slow_step=timing.slow_step(read.timelines[-1], passes) if read.slow else None,
             first_batch_time=timing.first_batch_time(first),
@@ -124,7 +129,7 @@ def outcome(
             disk_bytes=disk_bytes,
             bodies_in_flight=meter.most_running or None,
             waiting=meter.most_waiting if meter.finished else None,
-            waiting_bytes=meter.most_waiting * sample_bytes if meter.finished else None,
+            waiting_bytes=meter.most_waiting * sample_bytes if meter.finished and sample_bytes else None,
             lost=quality.lost or None,
             allocator_held=read.allocator_held,
             memory_trace=_trace(read),
@@ -159,7 +164,12 @@ def _drawn_steps(count: int) -> list[int]:
 
 
 def completed(
-    outcome: Outcome, progress: Progress | None, process: Held, tree: Sequence[tuple[float, Held]]
+    outcome: Outcome,
+    progress: Progress | None,
+    process: Held,
+    tree: Sequence[tuple[float, Held]],
+    *,
+    kinds_told: bool = True,
 ) -> Metrics:
     """Return the process's metrics, completed by what only the parent could see: the tree, and how it was ended.
 
@@ -169,6 +179,8 @@ def completed(
         The highest of each kind of memory while there was one process, in bytes.
     tree
         What several processes held together, and when, by the clock that stamps batches.
+    kinds_told
+        Whether the system tells the kinds of memory apart; if not, their metrics are absent.
     """
     metrics = outcome.metrics
     if progress is None:
@@ -189,6 +201,8 @@ def completed(
             file_memory=kinds.file,
             shared_memory=kinds.shared,
         )
+    if not kinds_told:
+        metrics = msgspec.structs.replace(metrics, anonymous_memory=None, file_memory=None, shared_memory=None)
     if tree:
         metrics = msgspec.structs.replace(metrics, peak_memory_tree=max(0, *(held.total for _, held in tree)))
     if metrics.memory_trace and metrics.batches:

@@ -10,7 +10,8 @@ import contextlib
 import gc
 import os
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,11 @@ import msgspec
 from loaders import _registry
 from loaders._contract import Quality, samples
 from loaders._errors import WrongOutputError
-from loaders._trial import assemble, failure, imports, machine, timing
+from loaders._trial import assemble, convert, failure, imports, machine, timing
 from loaders._trial.assemble import Readings
 from loaders._trial.drain import Slow, Tracer, cpu_time, drain
-from loaders._trial.prepare import Prepared, import_ahead, job_of, prepare
+from loaders._trial.metrics import Disturbance
+from loaders._trial.prepare import Prepared, declared, import_ahead, job_of, prepare
 from loaders._trial.record import Imported, Measured, Outcome, Progress, Trial, shortened
 
 __all__ = ["import_ahead"]  # `benchmarks/` takes it from here, where every commit that asv measures has it
@@ -56,16 +58,15 @@ def main() -> None:
 def run(trial: Trial, tell: Callable[[Progress | Measured | Imported | Outcome], None]) -> Outcome:
     """Measure one strategy once, then check what it delivers."""
     before = machine.activity()
-    prepared = prepare(trial)
+    _, variant = declared(trial)
+    prepared = prepare(trial, convert.apart(trial) if variant.convert else None)
     tell(Progress(prepared.above.baseline, prepared.above.baseline_tree, prepared.environment))
 
-    readings, product = measure(prepared)
-    tell(Measured())
-    disturbance = machine.disturbance(before, machine.activity())
+    readings, product, disturbance = measure(prepared, before, lambda: tell(Measured()), slow=trial.slow)
     disk_bytes = _disk_bytes(prepared)
 
     quality, sample_bytes = check(trial, prepared, readings, product)
-    question, variant, job = prepared.question, prepared.variant, prepared.job
+    question, job = prepared.question, prepared.job
     return assemble.outcome(
         readings,
         quality,
@@ -77,46 +78,84 @@ def run(trial: Trial, tell: Callable[[Progress | Measured | Imported | Outcome],
     )
 
 
-def measure(prepared: Prepared) -> tuple[Readings, list[Any]]:
-    """Drain the strategy: for a fast consumer and, if a loader can be chosen by its question, then for a slow one.
+def measure(
+    prepared: Prepared, started: machine.Activity, measured: Callable[[], None], *, slow: bool
+) -> tuple[Readings, list[Any], Disturbance | None]:
+    """Drain the strategy: for a fast consumer and, if ``slow`` and a loader can be chosen by its question, a slow one.
 
-    Returns what the instruments read, and the last epoch's batches if the question keeps them.
+    ``measured`` is called when all but the steady time is known. Only then are short epochs repeated, so that the
+    number of epochs behind every other figure is the same for fast and slow strategies.
+
+    Returns what the instruments read, the last epoch's batches if the question keeps them, and what else the machine
+    did since it had ``started``.
     """
     question, job, above, passes = prepared.question, prepared.job, prepared.above, prepared.passes
     tracer = fast = Tracer(above.read)
-    peak, cpu_after = 0, 0.0
+    peak, used, looked = 0, 0.0, 0.0
+    built: Iterable[Any] | None = None
+    looks: list[machine.Activity] = []
+
+    def build() -> Iterable[Any]:
+        nonlocal built
+        built = prepared.variant.build(job)
+        return built
+
+    def again() -> Iterable[Any]:
+        return build() if built is None or isinstance(built, Iterator) else built
+
+    def look(epoch: int) -> None:
+        """Read what the machine has done, before the steady epochs and after them; this is in no figure."""
+        nonlocal looked
+        if epoch in (min(1, prepared.epochs - 1), prepared.epochs):
+            begun = time.thread_time()
+            looks.append(machine.activity())
+            looked += time.thread_time() - begun
 
     def slow_down(last: timing.Timeline) -> float:
         """End the measurement with the fast consumer, and return how slow the next one is."""
-        nonlocal tracer, peak, cpu_after
-        tracer, peak, cpu_after = Tracer(above.read), above.peak(), cpu_time()
+        nonlocal tracer, peak, used
+        tracer, peak, used = Tracer(above.read), above.peak(), cpu_time() - cpu_before - looked
         return timing.slow_step(last, passes)
 
-    slow = Slow(slow_down, lambda last: timing.batches(last, passes)) if question.size_axis else None
+    then = Slow(slow_down, lambda last: timing.batches(last, passes)) if slow and question.size_axis else None
     imported = frozenset(sys.modules)
     cpu_before = cpu_time()
     above.reset_peak()
     timelines, product = drain(
-        lambda: prepared.variant.build(job),
+        build,
         lambda step, now: tracer(step, now),  # noqa: PLW0108 - it becomes another
         epochs=prepared.epochs,
         keep=question.keeps_output,
         step_time=question.step_time(job.case),
         take=job.meter.take,
-        slow=slow,
+        slow=then,
+        begin=look,
     )
     highest = above.peak()
-    if slow is None:
-        peak, cpu_after = highest, cpu_time()
+    if then is None:
+        peak, used = highest, cpu_time() - cpu_before - looked
+        look(prepared.epochs)
+    measured()
+    slow_epoch = timelines.pop() if then else None
+    further: list[timing.Timeline] = []
+    if not timing.is_settled(timelines):
+        looks.append(machine.activity())
+        while not timing.is_settled([*timelines, *further]):
+            product.clear()
+            more, product = drain(
+                again, keep=question.keeps_output, step_time=question.step_time(job.case), take=job.meter.take
+            )
+            further += more
+        looks.append(machine.activity())
+    built = None
     gc.collect()
     retained, allocator_held = above.resident(), above.allocator_held()
     imports.refuse(imported)
-    slow_epoch = timelines.pop() if slow else None
     readings = Readings(
         timelines=timelines,
         passes=passes,
         slow=slow_epoch,
-        cpu_time=cpu_after - cpu_before,
+        cpu_time=used,
         peak=peak,
         peak_slow=highest,
         most=above.most,
@@ -124,8 +163,9 @@ def measure(prepared: Prepared) -> tuple[Readings, list[Any]]:
         allocator_held=allocator_held,
         trace=fast.points,
         meter=job.meter,
+        further=further,
     )
-    return readings, product
+    return readings, product, machine.disturbance(started, looks[-1], list(zip(looks[::2], looks[1::2], strict=True)))
 
 
 def _disk_bytes(prepared: Prepared) -> int | None:
@@ -137,16 +177,19 @@ def _disk_bytes(prepared: Prepared) -> int | None:
 def check(trial: Trial, prepared: Prepared, readings: Readings, product: list[Any]) -> tuple[Quality, int]:
     """Verify that the strategy delivers what its question asks for, and as much in each epoch.
 
-    The check uses fresh inputs: a strategy may have overwritten the ones it was given.
+    The check uses fresh inputs: a strategy may have overwritten the ones it was given. If the trial is not to be
+    ``checked``, only the number of samples is compared.
 
     Returns the quality, and the bytes of the largest sample if the strategy was built again.
     """
     question, variant = prepared.question, prepared.variant
-    for epoch, each in enumerate(readings.timelines[1:], 2):
+    for epoch, each in enumerate([*readings.timelines[1:], *readings.further], 2):
         if sum(each.samples) != readings.delivered:
             raise WrongOutputError(
                 f"delivered {readings.delivered} samples in epoch 1 and {sum(each.samples)} in epoch {epoch}"
             )
+    if not trial.checked:
+        return Quality(), 0
     directory = prepared.job.directory if variant.convert else Path("again")  # a cache must be filled anew
     fresh = job_of(trial, question, prepared.job.corpus, directory=directory)
     directory.mkdir(exist_ok=True)

@@ -1,22 +1,26 @@
 """A conversion in its own process: how long it takes and how much memory it needs.
 
-Started by ``prepare`` as ``python -m loaders._trial.convert`` in the trial's directory, with the trial on standard
-input. Its last line on standard output is a ``Converted``; with exit code 1 it says what went wrong.
+``apart`` runs it in a fork of the trial's process, which has imported nothing for the trial or is itself a fork of a
+process that has. Where there is no fork it starts ``python -m loaders._trial.convert`` in the trial's directory, with
+the trial on standard input. Its last line on standard output is a ``Converted``; with exit code 1 it says what went
+wrong.
 """
 
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import msgspec
 
 from loaders import _registry
 from loaders._corpus import load_corpus
-from loaders._trial import failure, imports, timing
+from loaders._trial import failure, imports, pages, timing
 from loaders._trial.drain import drain
-from loaders._trial.prepare import import_ahead, job_of, read_baseline, warm_instruments
+from loaders._trial.prepare import ConversionError, import_ahead, job_of, read_baseline, warm_instruments
 from loaders._trial.record import Converted, Imported, Trial
 
 
@@ -40,14 +44,51 @@ def convert(trial: Trial) -> Converted:
     return Converted(timing.epoch_time(timelines[0]), max(0, highest))
 
 
-def main() -> None:
-    """Run the conversion of the trial on standard input."""
-    trial = msgspec.json.decode(sys.stdin.buffer.read(), type=Trial)
+def apart(trial: Trial) -> Converted:
+    """Run the strategy's conversion in its own process, so that it does not affect the memory of this one.
+
+    Raises
+    ------
+    ConversionError, ImportedError
+        If the conversion failed, or imported modules while it was measured.
+    """
+    said, code = _forked(trial) if sys.platform == "linux" else _started(trial)
+    if code:
+        raise ConversionError(said.decode(errors="replace").strip() or f"the conversion ended with exit code {code}")
+    found = msgspec.json.decode(said.splitlines()[-1], type=Converted | Imported)
+    if isinstance(found, Imported):
+        raise imports.ImportedError(found.modules)
+    return found
+
+
+def _forked(trial: Trial) -> tuple[bytes, int]:
+    there = pages.present()
+    ours, theirs = os.pipe()
+    pid = os.fork()
+    if not pid:
+        os.close(ours)
+        os.dup2(theirs, 1)
+        pages.populate(there)
+        report(trial)
+    os.close(theirs)
+    with open(ours, "rb") as pipe:  # noqa: PTH123 - a descriptor
+        said = pipe.read()
+    return said, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def _started(trial: Trial) -> tuple[bytes, int]:
+    command = [sys.executable, "-m", "loaders._trial.convert"]
+    done = subprocess.run(command, input=msgspec.json.encode(trial), stdout=subprocess.PIPE, check=False)
+    return done.stdout, done.returncode
+
+
+def report(trial: Trial) -> NoReturn:
+    """Run the conversion, write what it took to standard output, and exit."""
     try:
         said = msgspec.json.encode(convert(trial)).decode()
     except imports.ImportedError as error:
         said = msgspec.json.encode(Imported(error.modules)).decode()
-    except Exception as error:  # noqa: BLE001 - the strategy's failure is the result
+    except BaseException as error:  # noqa: BLE001 - the strategy's failure is the result
         said = f"the conversion failed: {failure.in_words(error)}"
     sys.stdout.write(f"{said}\n")
     sys.stdout.flush()
@@ -55,4 +96,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    report(msgspec.json.decode(sys.stdin.buffer.read(), type=Trial))

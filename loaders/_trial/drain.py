@@ -80,6 +80,7 @@ def drain(
     step_time: float = 0.0,
     take: Callable[[int], None] = lambda _: None,
     slow: Slow | None = None,
+    begin: Callable[[int], None] = lambda _: None,
 ) -> tuple[list[Timeline], list[Any]]:
     """Build a strategy, take every batch from it, touch each, and return when each arrived, epoch by epoch.
 
@@ -97,6 +98,8 @@ def drain(
         Return the last epoch's batches; otherwise each is dropped before the next is asked for.
     slow
         Add one more epoch, whose timeline comes last.
+    begin
+        Called before each epoch, outside its time, with the epoch's number from 0.
     """
     timelines: list[Timeline] = []
     kept: list[Any] = []
@@ -104,6 +107,7 @@ def drain(
     built: Iterable[Any] | None = None
     for epoch in range(epochs + (slow is not None)):
         enough = sys.maxsize
+        begin(epoch)
         if slow and epoch == epochs:
             step_time, enough = slow.step_time(timelines[-1]), slow.batches(timelines[-1])
         asked, received, samples = array("d"), array("d"), array("q")

@@ -32,6 +32,11 @@ def main() -> None:
     parent, report, group = sys.argv[1:]
     if sys.platform == "linux":
         part(int(parent), os.path.dirname(report), group)  # noqa: PTH120 - pathlib is not imported for the trial
+    go_on(report)
+
+
+def go_on(report: str) -> None:
+    """Run the trial on standard input, as ``python -m loaders._trial.child REPORT`` would."""
     import runpy
 
     sys.argv[1:] = [report]

@@ -1,19 +1,22 @@
 """How a trial's process comes to be, and how it is ended; in between ``watch`` looks after it.
 
-A way to launch takes a trial and its ``Place`` and yields a ``Running``. There is one, ``fresh``: a new interpreter.
+A way to launch takes a trial and its ``Place`` and yields a ``Running``. There are two: ``fresh``, a new interpreter,
+and ``forked``, a fork of a ``Server`` that has done the imports.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Protocol
 
 import msgspec
 import psutil
@@ -26,8 +29,15 @@ from loaders._trial.record import Trial
 
 SCRATCH = "loaders-trial-"
 
+ROOT = Path(__file__).parents[2]
+"""Where this package is found: a trial works in its own directory."""
+
 GRACE = 20.0
 """Seconds allowed for the kernel and the keeper to end a trial's processes, which takes milliseconds."""
+
+
+class LostServerError(Exception):
+    """A server has ended, and what it was asked for with it."""
 
 
 @dataclass(frozen=True)
@@ -79,23 +89,21 @@ def place(memory_limit: int | None, tasks: int) -> Iterator[Place]:
         yield Place(Path(path), group)
 
 
-class Running:
+class Running(Protocol):
     """A trial's process, and those that it starts."""
-
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        self._process = process
 
     @property
     def code(self) -> int:
         """The exit code of the process once it has ended, negative for a signal."""
-        return self._process.returncode
 
     def wait(self, seconds: float) -> bool:
-        """Wait for the process to end, at most so long; return whether it has."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(seconds)
-            return True
-        return False
+        """Wait for the process to end, at most so long; return whether it has.
+
+        Raises
+        ------
+        LostServerError
+            If its server has ended, which ends it too.
+        """
 
     def family(self) -> list[psutil.Process]:
         """Return the process, then all that it started; empty until the keeper has started it.
@@ -105,12 +113,36 @@ class Running:
         psutil.Error
             If it has ended.
         """
-        root = psutil.Process(self._process.pid)
-        below = root.children(recursive=True)
-        return sorted(below, key=psutil.Process.create_time) if sys.platform == "linux" else [root, *below]
 
     def end(self) -> None:
         """End the process and everything that it started, and wait until all are gone."""
+
+
+class Fresh:
+    """A trial in a new interpreter."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+
+    @property
+    def code(self) -> int:
+        """See ``Running``."""
+        return self._process.returncode
+
+    def wait(self, seconds: float) -> bool:
+        """See ``Running``."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(seconds)
+            return True
+        return False
+
+    def family(self) -> list[psutil.Process]:
+        """See ``Running``."""
+        root = psutil.Process(self._process.pid)
+        return _kept(root) if sys.platform == "linux" else [root, *root.children(recursive=True)]
+
+    def end(self) -> None:
+        """See ``Running``."""
         process = self._process
         if sys.platform == "linux":
             process.terminate()  # the keeper does the rest
@@ -128,6 +160,131 @@ class Running:
         process.wait()
 
 
+def _kept(keeper: psutil.Process) -> list[psutil.Process]:
+    """Return the processes below a keeper, the trial first."""
+    return sorted(keeper.children(recursive=True), key=psutil.Process.create_time)
+
+
+class Forked:
+    """A trial that a server has forked, by the process id of its keeper."""
+
+    def __init__(self, server: Server, keeper: int) -> None:
+        self._server, self._keeper = server, keeper
+        self._code: int | None = None
+
+    @property
+    def code(self) -> int:
+        """See ``Running``."""
+        assert self._code is not None  # noqa: S101 - it has ended
+        return self._code
+
+    def wait(self, seconds: float) -> bool:
+        """See ``Running``."""
+        if self._code is None and (said := self._server.answer(seconds)):
+            self._code = said["code"]
+        return self._code is not None
+
+    def family(self) -> list[psutil.Process]:
+        """See ``Running``."""
+        return _kept(psutil.Process(self._keeper))
+
+    def end(self) -> None:
+        """See ``Running``."""
+        if self._code is not None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._keeper, signal.SIGTERM)  # the keeper does the rest
+        with contextlib.suppress(LostServerError):
+            if self.wait(GRACE):
+                return
+        self._code = -signal.SIGKILL
+        self._server.end()  # the keeper ends when its server does
+        with contextlib.suppress(psutil.Error):
+            psutil.Process(self._keeper).wait(GRACE)
+
+
+class Server:
+    """A process that has imported modules, and forks trials: see ``loaders._trial.server``.
+
+    Attributes
+    ----------
+    reason
+        Why it cannot serve; empty if it can.
+    """
+
+    def __init__(self, modules: Mapping[str, Iterable[str]]) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "loaders._trial.server", str(os.getpid())],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            bufsize=0,
+            stderr=subprocess.DEVNULL,
+            cwd=ROOT,
+            env=_variables({}),
+            start_new_session=True,
+        )
+        self._said = b""
+        try:
+            self.reason: str = self.ask({name: sorted(used) for name, used in modules.items()})["reason"]
+        except LostServerError:
+            self.reason = "it ended while it imported"
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the server has ended."""
+        return self._process.poll() is not None
+
+    def takes(self, trial: Trial) -> bool:
+        """Whether a trial may run in a fork: not if it sets variables, which libraries read when they are loaded."""
+        return not self.reason and not trial.variables
+
+    def ask(self, line: object) -> dict[str, Any]:
+        """Send a line and return the answer.
+
+        Raises
+        ------
+        LostServerError
+            If the server has ended.
+        """
+        if self.is_lost:
+            raise LostServerError
+        assert self._process.stdin is not None  # noqa: S101 - for the type checker: a pipe was asked for
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(msgspec.json.encode(line) + b"\n")
+            self._process.stdin.flush()
+        return self.answer(None) or {}
+
+    def answer(self, seconds: float | None) -> dict[str, Any] | None:
+        """Return the next answer; ``None`` if there is none within so long.
+
+        Raises
+        ------
+        LostServerError
+            If the server has ended.
+        """
+        assert self._process.stdout is not None  # noqa: S101 - as above
+        pipe = self._process.stdout.fileno()
+        while b"\n" not in self._said:
+            if not select.select([pipe], [], [], seconds)[0]:
+                return None
+            more = os.read(pipe, 2**16)
+            if not more:
+                self._process.wait()  # so that it is lost for whoever asks next
+                raise LostServerError
+            self._said += more
+        line, _, self._said = self._said.partition(b"\n")
+        return dict(msgspec.json.decode(line))
+
+    def end(self) -> None:
+        """End the server, and with it what it has forked."""
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe:
+                with contextlib.suppress(BrokenPipeError):
+                    pipe.close()
+
+
 @contextlib.contextmanager
 def fresh(trial: Trial, place: Place) -> Iterator[Running]:
     """Run a trial in a new interpreter; nothing of it is left running afterwards."""
@@ -138,10 +295,10 @@ def fresh(trial: Trial, place: Place) -> Iterator[Running]:
             stdout=printed,
             stderr=printed,
             cwd=place.directory,
-            env=_variables(trial, place),
+            env={**_variables(trial.variables), "TMPDIR": str(place.directory)},
             start_new_session=True,  # Ctrl-C reaches the parent alone, which then ends the tree
         )
-    running = Running(process)
+    running = Fresh(process)
     try:
         assert process.stdin is not None  # noqa: S101 - for the type checker: a pipe was asked for
         with contextlib.suppress(BrokenPipeError), process.stdin:
@@ -151,15 +308,43 @@ def fresh(trial: Trial, place: Place) -> Iterator[Running]:
         running.end()
 
 
-def _variables(trial: Trial, place: Place) -> dict[str, str]:
-    """Return the environment variables of a trial's process."""
-    root = str(Path(__file__).parents[2])  # it works in its own directory, so the package must be found from here
+@contextlib.contextmanager
+def forked(trial: Trial, place: Place, server: Server) -> Iterator[Running]:
+    """Run a trial in a fork of a server; nothing of it is left running afterwards.
+
+    Raises
+    ------
+    LostServerError
+        If the server has ended.
+    """
+    given = place.directory / "trial.json"
+    given.write_bytes(msgspec.json.encode(trial))
+    said = server.ask(
+        {
+            "trial": str(given),
+            "directory": str(place.directory),
+            "report": str(place.report),
+            "printed": str(place.printed),
+            "group": str(place.group or ""),
+        }
+    )
+    running = Forked(server, said["pid"])
+    try:
+        yield running
+    finally:
+        running.end()
+
+
+def _variables(own: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment variables of a trial's process; its own directory is in ``TMPDIR`` besides.
+
+    TensorFlow's autograph leaves files there when the process is ended.
+    """
     return {
         **os.environ,
         **machine.PINNED,
         "PYTHONHASHSEED": "0",
         "TF_CPP_MIN_LOG_LEVEL": "2",
-        **trial.variables,
-        "TMPDIR": str(place.directory),  # TensorFlow's autograph leaves files there when the process is ended
-        "PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")])),
+        **own,
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
     }

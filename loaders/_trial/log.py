@@ -205,7 +205,8 @@ def _once(records: Iterable[Record], say: Callable[[int], None]) -> list[Record]
     """Return the records without repeats of a trial of a round: each repeat would count as one more sample."""
     kept, seen, repeated = [], set(), 0
     for record in records:
-        trial = (record.environment.machine, record.run, record.question, record.strategy, record.round)
+        where = (record.environment.machine, record.run, record.question, record.strategy)
+        trial = (*where, record.round, record.process)
         key = (*trial, *sorted(record.case.items()))
         if record.run and key in seen:
             repeated += 1

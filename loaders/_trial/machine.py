@@ -10,7 +10,7 @@ import platform
 import re
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from loaders._trial.metrics import Disturbance
 from loaders._trial.record import Environment
 
 PACKAGES = ("tensorflow", "keras", "numpy", "opencv-python", "scikit-image", "scipy", "pillow")
+VERSION = re.compile(r"^Version: *(\S+)", re.MULTILINE)
 VARIABLES = re.compile(
     r"MALLOC_|GLIBC_TUNABLES|LD_PRELOAD|OMP_|OPENBLAS_|MKL_|PYTHONMALLOC"
     r"|TF_(CPP|DATA|DETERMINISTIC|ENABLE|FORCE|GPU|INTER|INTRA|NUM|USE|XLA)"
@@ -33,6 +34,10 @@ PINNED = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS"
 """Set for every trial, so that parallelism comes from the strategy, not from BLAS."""
 
 PROCESSORS = Path("/sys/devices/system/cpu")
+
+RESOLVED = 0.2
+"""Seconds of processor time below which shares of it say nothing: the kernel tells it in steps of 10 ms
+(https://man7.org/linux/man-pages/man5/proc_stat.5.html), each of them 5 % of this."""
 
 
 def machine_name() -> str:
@@ -107,7 +112,7 @@ class Activity:
         Seconds of processor time over all processors: in total, used by processes and the kernel, and given by the
         hypervisor to other guests.
     own
-        Seconds used by this process, its descendants, and the two processes above it, which keep and watch it.
+        Seconds used by this process, its descendants, and the processes above it that fork, keep and watch it.
     swapped
         Bytes written to swap and read from it.
     throttled
@@ -139,20 +144,29 @@ def activity() -> Activity:
     )
 
 
-def disturbance(before: Activity, after: Activity) -> Disturbance | None:
-    """Return what else the machine did between two moments; ``None`` if no time has passed."""
-    total = after.total - before.total
+def disturbance(
+    started: Activity, ended: Activity, measured: Sequence[tuple[Activity, Activity]] = ()
+) -> Disturbance | None:
+    """Return what else the machine did between two moments; ``None`` if no time has passed.
+
+    The shares of processor time are those of the stretches ``measured`` in between, if they last ``RESOLVED``.
+    """
+    if sum(after.total - before.total for before, after in measured) < RESOLVED:
+        measured = [(started, ended)]
+    total = sum(after.total - before.total for before, after in measured)
     if total <= 0:
         return None
 
     def share(seconds: float) -> float:  # process and processor times are not read at the same moment
         return round(min(1.0, max(0.0, seconds / total)), 4)
 
+    tells = started.stolen is not None and ended.stolen is not None
     return Disturbance(
-        others=share((after.busy - before.busy) - (after.own - before.own)),
-        stolen=None if after.stolen is None or before.stolen is None else share(after.stolen - before.stolen),
-        swapped=_more(before.swapped, after.swapped),
-        throttled=_more(before.throttled, after.throttled),
+        others=share(sum((after.busy - before.busy) - (after.own - before.own) for before, after in measured)),
+        stolen=share(sum((after.stolen or 0) - (before.stolen or 0) for before, after in measured)) if tells else None,
+        swapped=_more(started.swapped, ended.swapped),
+        throttled=_more(started.throttled, ended.throttled),
+        over=round(total, 3),
     )
 
 
@@ -165,10 +179,20 @@ def _own_time() -> float:
     for child in process.children(recursive=True):
         with contextlib.suppress(psutil.Error):  # it has ended meanwhile
             seconds += sum(child.cpu_times()[:4])  # user and system, its own and its ended children's
-    for above in process.parents()[:2]:
+    for above in _above(process):
         with contextlib.suppress(psutil.Error):
             seconds += sum(above.cpu_times()[:2])
     return seconds
+
+
+def _above(process: psutil.Process) -> list[psutil.Process]:
+    """Return the keeper of a trial, the server that forked it if one did, and the process that watches it."""
+    above = process.parents()
+    with contextlib.suppress(OSError, AttributeError, IndexError):  # it has ended, or there are no sessions
+        # A server leads the session of the keepers that it forks; any other keeper leads its own.
+        if os.getsid(above[0].pid) == above[1].pid:
+            return above[:3]
+    return above[:2]
 
 
 def _text(path: Path) -> str:
@@ -213,12 +237,16 @@ def variables() -> dict[str, str]:
 
 
 def packages() -> dict[str, str]:
+    """Return the versions of the packages that are installed.
+
+    Of their metadata only the version is read: some contain every licence, and each trial would parse them all.
+    """
     found = {}
     for package in PACKAGES:
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            told = importlib.metadata.distribution(package)
+            version = VERSION.search(told.read_text("METADATA") or "")
+            found[package] = version[1] if version else told.version
     return found
 
 

@@ -18,6 +18,9 @@ from typing import Protocol
 import msgspec
 import psutil
 
+KINDS, SHARES = (b"RssAnon:", b"RssFile:", b"RssShmem:"), (b"Pss_Anon:", b"Pss_File:", b"Pss_Shmem:")
+"""Fields of Linux, of ``status`` and of ``smaps_rollup`` (since Linux 5.4)."""
+
 SAMPLING_INTERVAL = 0.005
 """Seconds between samples if the kernel keeps no peak."""
 
@@ -138,7 +141,7 @@ def held(pid: int | None = None) -> Held:
     """
     try:
         with open(f"/proc/{pid or 'self'}/status", "rb") as file:  # noqa: PTH123 - read between batches
-            return Held(*_fields(file.read(), (b"RssAnon:", b"RssFile:", b"RssShmem:")))
+            return Held(*_fields(file.read(), KINDS))
     except (OSError, ValueError):
         return Held(resident(pid))
 
@@ -273,6 +276,19 @@ class AboveBaseline:
         return self._malloc.in_use_and_held()[1] - self._held if self._malloc.available else None
 
 
+def tells_kinds(*, tree: bool) -> bool:
+    """Whether the system tells the kinds of memory apart, of a process (``RssAnon``) or of several (``Pss_Anon``).
+
+    Where it does not, ``held`` and ``proportional`` return resident sets.
+    """
+    try:
+        file = "/proc/self/smaps_rollup" if tree else "/proc/self/status"
+        _fields(Path(file).read_bytes(), SHARES if tree else KINDS)
+    except (OSError, ValueError):
+        return False
+    return True
+
+
 def tree_memory(process: psutil.Process, children: list[psutil.Process]) -> Held:
     """Return the memory that a process and its children hold together, shared pages counted once (PSS).
 
@@ -289,7 +305,7 @@ def proportional(pid: int) -> Held:
     """Return a process's memory, shared pages divided among the processes sharing them (PSS), else its resident set."""
     try:
         with open(f"/proc/{pid}/smaps_rollup", "rb") as file:  # noqa: PTH123 - read often
-            return Held(*_fields(file.read(), (b"Pss_Anon:", b"Pss_File:", b"Pss_Shmem:")))
+            return Held(*_fields(file.read(), SHARES))
     except (OSError, ValueError):
         return held(pid)
 

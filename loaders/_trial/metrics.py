@@ -49,9 +49,11 @@ class MemoryTrace(msgspec.Struct, frozen=True):
 
 
 class Disturbance(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Other activity on the machine during a trial, from the start of its process until it had measured.
+    """Other activity on the machine during a trial.
 
-    Most trials measure for less than the system's resolution of 10 ms, so the figures cover all of this time.
+    The shares of processor time are those of the steady epochs, on which rankings rest, or of the only epoch. If that
+    is less than 0.2 s of processor time, which the system tells in steps of 10 ms, and in older records, they cover all
+    of the time from the start of the process until it had measured. ``swapped`` and ``throttled`` always do.
 
     Attributes
     ----------
@@ -63,12 +65,20 @@ class Disturbance(msgspec.Struct, frozen=True, omit_defaults=True):
         Bytes that the machine wrote to swap and read from it; ``None`` where the system does not tell.
     throttled
         How often the processors were throttled because of heat; ``None`` where the system does not tell.
+    over
+        Seconds of processor time, of all processors together, that the shares are of; older records have none.
     """
 
     others: Share
     stolen: Share | None = None
     swapped: Size | None = None
     throttled: Count | None = None
+    over: Seconds | None = None
+
+    @property
+    def taken(self) -> float:
+        """The share of processor time that went to other processes and other guests."""
+        return self.others + (self.stolen or 0.0)
 
 
 class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -94,11 +104,16 @@ class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
         figure(
             "s",
             "A steady epoch: the median of the epochs after the first, over the same object (built anew if it is a "
-            "one-way iterator). Absent where an epoch has fewer than three batches.",
+            "one-way iterator). Short epochs are repeated, for this figure only, until they take half a second or are "
+            "20. Absent where an epoch has fewer than three batches.",
             name="steady",
             scale="ratio",
             tracked=True,
         ),
+    ] = None
+    steady_epochs: Annotated[
+        Count | None,
+        figure("epochs", "Number of epochs that ``steady_time`` is the median of; older records have none."),
     ] = None
     start_time: Annotated[
         Seconds | None,
@@ -109,6 +124,7 @@ class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
             name="start",
             heading="start",
             tracked=True,
+            fresh_only=True,
         ),
     ] = None
     wait_time: Annotated[
@@ -129,6 +145,7 @@ class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
             name="first_batch",
             scale="ratio",
             tracked=True,
+            fresh_only=True,
         ),
     ] = None
     sample_time: Annotated[
@@ -230,7 +247,7 @@ class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
         Bytes | None,
         figure(
             "bytes",
-            "Still held above the baseline after exhaustion, ``del`` and ``gc.collect()``.",
+            "Still held above the baseline after all epochs (repeated ones included), ``del`` and ``gc.collect()``.",
             name="retained",
             heading="retained",
             tracked=True,

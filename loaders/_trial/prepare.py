@@ -6,20 +6,17 @@ import contextlib
 import gc
 import importlib
 import os
-import subprocess
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import msgspec
 
 from loaders import _registry
 from loaders._corpus import Corpus, load_corpus
 from loaders._trial import imports, machine, memory, pagecache
 from loaders._trial.drain import Tracer, cpu_time, drain
-from loaders._trial.record import Converted, Environment, Imported, Trial
+from loaders._trial.record import Converted, Environment, Trial
 
 
 class ConversionError(Exception):
@@ -58,22 +55,32 @@ class Prepared:
     above: memory.AboveBaseline
 
 
-def prepare(trial: Trial) -> Prepared:
+def declared(trial: Trial) -> tuple[_registry.Question, _registry.Variant]:
+    """Return the question and the strategy of a trial.
+
+    Raises
+    ------
+    Skip
+        If a package that the strategy declares as optional is missing.
+    """
+    _registry.load_files(trial.outside)
+    variant = _registry.find_variant(trial.question, trial.strategy)
+    for name in variant.optional:
+        if not imports.is_found(name):
+            raise _registry.Skip(f"{name} is not installed")
+    return _registry.find_question(trial.question), variant
+
+
+def prepare(trial: Trial, converted: Converted | None) -> Prepared:
     """Do everything that belongs to no figure, and read the baseline last.
 
     Raises
     ------
     Skip
-        If the strategy lacks a package, or its files cannot be brought into the page cache's state that the case asks.
-    ConversionError, ImportedError
-        If the conversion failed, or imported modules while it was measured.
+        If the strategy's files cannot be brought into the page cache's state that the case asks.
     """
-    _registry.load_files(trial.outside)
-    question = _registry.find_question(trial.question)
-    variant = _registry.find_variant(trial.question, trial.strategy)
-    require(variant)
+    question, variant = declared(trial)
     corpus = load_corpus(Path(trial.corpus))
-    converted = _convert_apart(trial) if variant.convert else None
     threads = import_ahead(variant.build, trial.imports)
     malloc, peak = warm_instruments()
     cache = trial.case.get("page_cache", "")
@@ -90,33 +97,9 @@ def prepare(trial: Trial) -> Prepared:
     )
 
 
-def require(variant: _registry.Variant) -> None:
-    """Raise ``Skip`` if a package that the strategy declares as optional is missing."""
-    for name in variant.optional:
-        if not imports.is_found(name):
-            raise _registry.Skip(f"{name} is not installed")
-
-
 def job_of(trial: Trial, question: _registry.Question, corpus: Corpus, **more: Any) -> _registry.Job[Any]:
     """Prepare the job of the trial's strategy; ``more`` are further attributes of ``Job``."""
     return _registry.Job(corpus, question.prepare(corpus, trial.case, trial.seed), trial.case, trial.seed, **more)
-
-
-def _convert_apart(trial: Trial) -> Converted:
-    """Run the strategy's conversion in its own process, so that it does not affect the memory of this one."""
-    made = subprocess.run(
-        [sys.executable, "-m", "loaders._trial.convert"],
-        input=msgspec.json.encode(trial),
-        stdout=subprocess.PIPE,
-        check=False,
-    )
-    if made.returncode:
-        said = made.stdout.decode(errors="replace").strip()
-        raise ConversionError(said or f"the conversion ended with exit code {made.returncode}")
-    found = msgspec.json.decode(made.stdout.splitlines()[-1], type=Converted | Imported)
-    if isinstance(found, Imported):
-        raise imports.ImportedError(found.modules)
-    return found
 
 
 def import_ahead(function: Callable[..., Any], more: Iterable[str] = ()) -> dict[str, int]:
@@ -129,14 +112,7 @@ def import_ahead(function: Callable[..., Any], more: Iterable[str] = ()) -> dict
     """
     import numpy as np  # noqa: F401 - every strategy meets it
 
-    named = {**_registry.imports_of(function), **{name: set[str]() for name in more}}
-    for module_name, attributes in named.items():
-        with contextlib.suppress(ImportError):
-            module = importlib.import_module(module_name)
-            for attribute in sorted(attributes):
-                if not hasattr(module, attribute):
-                    with contextlib.suppress(ImportError):  # it is not a module
-                        importlib.import_module(f"{module_name}.{attribute}")
+    import_modules({**_registry.imports_of(function), **{name: set[str]() for name in more}})
     threads = {"BLAS": 1}
     if "cv2" in sys.modules:
         import cv2
@@ -150,6 +126,17 @@ def import_ahead(function: Callable[..., Any], more: Iterable[str] = ()) -> dict
             pass
         threads["TensorFlow"] = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
     return threads
+
+
+def import_modules(named: Mapping[str, Iterable[str]]) -> None:
+    """Import modules and the attributes that are used of them, as far as they can be imported."""
+    for module_name, attributes in named.items():
+        with contextlib.suppress(ImportError):
+            module = importlib.import_module(module_name)
+            for attribute in sorted(attributes):
+                if not hasattr(module, attribute):
+                    with contextlib.suppress(ImportError):  # it is not a module
+                        importlib.import_module(f"{module_name}.{attribute}")
 
 
 def warm_instruments() -> tuple[memory.Malloc, memory.Peak]:
@@ -177,4 +164,5 @@ def read_baseline(malloc: memory.Malloc, peak: memory.Peak) -> memory.AboveBasel
     memory.map_code()
     gc.collect()
     malloc.trim()
+    machine.activity()  # it is read during the measurement as well, and leaves some 30 KiB behind
     return memory.AboveBaseline(malloc, peak)

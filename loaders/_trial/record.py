@@ -35,7 +35,8 @@ class Trial(msgspec.Struct, frozen=True):
     ``corpus`` is the directory of the corpus; ``epochs`` is how often it is read; ``outside`` are ``--with`` files;
     ``imports`` are modules that earlier runs were seen to import while they were measured;
     ``memory_limit`` is in bytes for the whole process tree, ``deadline`` in seconds. ``variables`` are set before the
-    process starts; if ``skip`` gives a reason, it is not started.
+    process starts; if ``skip`` gives a reason, it is not started. Without ``slow`` there is no slow consumer; without
+    ``checked`` only the number of samples is checked of what the strategy delivers.
     """
 
     question: str
@@ -50,6 +51,8 @@ class Trial(msgspec.Struct, frozen=True):
     skip: str = ""
     memory_limit: int | None = None
     deadline: float = 600.0
+    slow: bool = True
+    checked: bool = True
 
 
 class Environment(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -94,7 +97,10 @@ class Record(msgspec.Struct, frozen=True):
 
     ``run`` names the comparison that it belongs to, ``round`` the round in it, and ``planned`` the number of trials per
     round; ``data`` identifies the bytes read, by origin and digest; ``message`` says in words what went wrong;
-    ``limited_by`` says what enforced its limits: the kernel's ``cgroup``, else the watched ``process tree``.
+    ``process`` says whether it ran in a new interpreter or in a fork of a server that had done the imports;
+    ``limited_by`` says what enforced its limits: the kernel's ``cgroup``, else the watched ``process tree``;
+    ``tries`` says how many runs it took: one robbed of processor time is repeated, and the least disturbed is recorded;
+    ``checked`` says whether what it delivered was checked, or only its number of samples.
     """
 
     question: Name
@@ -114,11 +120,23 @@ class Record(msgspec.Struct, frozen=True):
     round: Count = 0
     planned: Count = 0
     limited_by: Name = ""
+    process: Literal["fresh", "forked"] = "fresh"
+    tries: Annotated[int, msgspec.Meta(ge=1, le=100)] = 1
+    checked: bool = True
     schema: int = SCHEMA
+
+    @property
+    def pairing(self) -> int:
+        """The number by which to pair trials of several cases: the round, below zero for forked trials.
+
+        So none pairs with a trial that started otherwise: within a case all of a round start alike, but the same round
+        of another case may not.
+        """
+        return self.round if self.process == "fresh" else ~self.round
 
 
 class Measured(msgspec.Struct, frozen=True, tag=True):
-    """The fresh process has finished measuring; memory that it holds from now on belongs to the check."""
+    """The fresh process has finished measuring memory; what it holds from now on is in no figure."""
 
 
 class Imported(msgspec.Struct, frozen=True, tag=True):

@@ -80,6 +80,19 @@ def steady_time(timelines: Sequence[Timeline]) -> float | None:
     return statistics.median(map(epoch_time, timelines[1:]))
 
 
+SETTLED, MOST_EPOCHS = 0.5, 20
+"""Steady epochs are repeated until they take half a second together, at most this many of them. The kernel tells in
+steps of 10 ms what was taken from them, and a pause of some milliseconds, which a single epoch of 50 ms cannot hide,
+does not move their median."""
+
+
+def is_settled(timelines: Sequence[Timeline]) -> bool:
+    """Whether no more epochs are needed for the steady time of these; the first is not one of them."""
+    steady = timelines[1:]
+    too_short = min(len(each.received) for each in timelines) < LEAST_BATCHES  # then there is no steady time
+    return not steady or too_short or len(steady) >= MOST_EPOCHS or sum(map(epoch_time, steady)) >= SETTLED
+
+
 def start_time(timelines: Sequence[Timeline]) -> float | None:
     """Return how many seconds longer the first batch took than a steady one; ``None`` without a steady time."""
     first, steady = first_batch_time(timelines[0]), steady_time(timelines)

@@ -5,8 +5,8 @@ it cost in memory and on disk, and after how many epochs has it paid for itself?
 
 *Held fixed.* ``data`` is 18, 75 or 300 JPEG files (x1, x4, x16). Each is read, then decoded and reduced to 224x224
 (float32) by OpenCV in a ``numpy_function`` with ``AUTOTUNE``; batches hold 32 and are prefetched. One pipeline runs for
-three epochs: the first fills the cache, and the later ones, which strategies are ranked by, read from it. All of them
-count in the total over several epochs.
+at least three epochs: the first fills the cache, and the later ones, which strategies are ranked by, read from it. They
+all count in the total over several epochs.
 
 *Not measured.* Augmentation, which must come after a cache; a cache that another process has filled.
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy.stats import fisher_exact, t
 from loaders._check.judge import (
     FAMILY,
     LOOKS,
+    MISSED,
     TIME_ALIKE,
     TIME_MARGIN,
     UNFAILING,
@@ -18,9 +20,11 @@ from loaders._check.judge import (
     Failures,
     Judgement,
     _difference,
+    _moderated,
     is_due,
     judge,
 )
+from loaders._judge import Difference
 
 MIB = 2**20
 QUESTIONS = 2
@@ -157,11 +161,9 @@ def test_the_word_is_the_one_judges() -> None:
         for spread in (0.001, 0.01, 0.03):
             blocks = _blocks(ratio, spread, 11)
             logs = [(np.log(each.b).mean() - np.log(each.a).mean()) for each in blocks]
-            confidence = 1 - FAMILY / (QUESTIONS * len(LOOKS))
+            confidence, alike = 1 - FAMILY / (QUESTIONS * len(LOOKS)), 1 - 2 * MISSED / len(LOOKS)
             difference = _difference(logs)
-            found = _judge.judge(
-                difference, margin=TIME_ALIKE, beyond=TIME_MARGIN, confidence=confidence, alike=confidence
-            )
+            found = _judge.judge(difference, margin=TIME_ALIKE, beyond=TIME_MARGIN, confidence=confidence, alike=alike)
             judged = judge("time", blocks, QUESTIONS)
             assert judged.verdict == words.get(found.verdict, found.verdict)
             assert judged.enough == found.rounds
@@ -186,3 +188,46 @@ def test_a_detectable_difference_is_found_nine_times_in_ten() -> None:
     ratio = detectable(spread, blocks)
     found = [judge("time", _blocks(ratio, spread, blocks, seed), QUESTIONS).verdict == "slower" for seed in range(400)]
     assert 0.8 < sum(found) / len(found) < 0.97
+
+
+def test_the_spreads_of_others_narrow_an_interval_of_few_blocks_but_never_its_error() -> None:
+    own = _blocks(1.0, 0.02, 4, seed=1)
+    alike = [_blocks(1.0, 0.02, 8, seed=2 + each) for each in range(14)]
+    alone, moderated = judge("time", own, QUESTIONS).change, judge("time", own, QUESTIONS, alike).change
+    assert alone and alone.low and alone.high and moderated and moderated.low and moderated.high  # noqa: PT018
+    assert moderated.value == alone.value
+    assert moderated.high / moderated.low < alone.high / alone.low
+    noisy = _blocks(1.0, 0.3, 8, seed=1)
+    quiet = [_blocks(1.0, 0.001, 8, seed=2 + each) for each in range(14)]
+    assert _error(noisy, quiet) >= _error(noisy, []), "its own noise counts"
+    assert _error(quiet[0], [noisy] * 14) > _error(quiet[0], []), "what looks quiet by chance is not trusted"
+    few = [_blocks(1.0, 0.02, 3)] * 14
+    assert judge("time", own, QUESTIONS, few).change == alone, "fewer blocks than a verdict needs say nothing"
+
+
+def _error(own: list[Block], others: list[list[Block]]) -> float:
+    def difference(blocks: list[Block]) -> Difference:
+        return _difference([math.log(each.b[0] * each.b[1] / each.a[0] / each.a[1]) / 2 for each in blocks])
+
+    return _moderated(difference(own), [difference(each) for each in others]).error
+
+
+def test_alarms_stay_rare_where_spreads_are_shared_and_differ() -> None:
+    """The whole check: of strategies with spreads as they are published, none is called different."""
+    wrong = 0
+    for seed in range(40):
+        random = np.random.default_rng(seed)
+        spreads = np.exp(random.normal(np.log(0.06), 0.7, 15))
+        blocks = [_blocks(1.0, float(each), LOOKS[3], 100 * seed + index, 0.03) for index, each in enumerate(spreads)]
+        for look in LOOKS[:4]:
+            now = [each[:look] for each in blocks]
+            for own in now:
+                others = [each for each in now if each is not own]
+                wrong += judge("time", own, 45, others).verdict in ("slower", "faster")
+    assert wrong <= 3
+
+
+def test_a_difference_that_matters_is_seldom_called_none() -> None:
+    found = [_checked(TIME_ALIKE, 0.03, seed).verdict for seed in range(200)]
+    assert found.count("no difference") <= 0.05 * 200
+    assert "slower" in found

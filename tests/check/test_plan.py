@@ -6,6 +6,7 @@ import pytest
 
 from loaders._check import plan
 from loaders._check.sides import Side
+from loaders._check.trials import Alone
 from loaders._errors import InputError
 
 LISTED = {"batching": ["a", "b", "c"], "selection": ["x", "y"]}
@@ -25,7 +26,8 @@ class Fake:
 
 def _names(only: list[str], *, every: bool) -> list[str]:
     sides = cast(Side, Fake()), cast(Side, Fake())
-    return [each.name for each in plan.subjects(*sides, only, "tiny", lambda _: None, every=every)]
+    chosen = plan.chosen(*sides, only, lambda _: None, every=every)
+    return [each.name for each in plan.subjects(chosen, Alone(sides, "tiny"))]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+import numpy as np
 import pytest
 
 from loaders._check.judge import LOOKS
@@ -167,3 +169,57 @@ def test_a_time_that_one_side_lacks_is_asked_of_neither() -> None:
     assert own.timed_by == ""
     assert own.time
     assert own.time.a == pytest.approx(1.0)
+
+
+def test_a_round_begins_once_for_all_and_the_outcome_says_how_trials_started() -> None:
+    clock = Clock()
+    begun: list[int] = []
+    forked = msgspec.structs.replace(clock.subject("x", 1.0, 1.5), start="forked")
+    found = run([forked, clock.subject("y", 1.0, 1.5)], 1e6, begin=lambda: begun.append(len(clock.ran)), clock=clock)
+    assert begun == [8 * each for each in range(LOOKS[0])]
+    assert [each.start for each in found] == ["forked", "fresh"]
+
+
+def _noisy(clock: Clock, name: str, spread: float, seconds: float = 1.0) -> Subject:
+    random = np.random.default_rng(sum(map(ord, name)))
+
+    def side(letter: str) -> Callable[[int], dict[str, Any]]:
+        quiet = clock.trial(name, letter, 1.0)
+
+        def ran(seed: int) -> dict[str, Any]:
+            record = quiet(seed)
+            clock.now += seconds - 1
+            record["metrics"]["epoch_time"] = float(np.exp(random.normal(0, spread)))
+            return record
+
+        return ran
+
+    return Subject(name, "epoch_time", side("a"), side("b"))
+
+
+def test_time_that_cannot_decide_a_strategy_goes_to_those_that_it_can() -> None:
+    clock = Clock()
+    hopeless = [_noisy(clock, f"noisy {each}", 0.5, seconds=4.0) for each in range(3)]
+    near = [_noisy(clock, f"near {each}", 0.02) for each in range(3)]
+    found = _run(clock, *hopeless, *near, seconds=4 * LOOKS[0] * 15 + 4 * 3 * 20)
+    names = [name for name, *_ in clock.ran]
+    first = 4 * LOOKS[0] * 6
+    assert sorted(names[:first]) == sorted(names[:24] * LOOKS[0]), "all have the blocks that a verdict needs"
+    last = max(index for index, name in enumerate(names) if "near" in name)
+    assert all("near" in name for name in names[first : last + 1])
+    assert "noisy" in names[-1], "which leaves time for the nearest of the others"
+    assert [found[f"near {each}"].time.verdict for each in range(3)] == ["no difference"] * 3  # type: ignore[union-attr]
+
+
+def test_a_strategy_waits_at_looks_alone() -> None:
+    clock = Clock()
+    found = _run(clock, *(_noisy(clock, str(each), 0.02 * (each + 1)) for each in range(5)), seconds=400)
+    ends = [each.time.blocks in LOOKS for each in found.values() if each.time]
+    assert ends.count(False) <= 1, "only what was under way when the time was up"
+
+
+def test_the_last_strategy_is_measured_until_the_time_is_up() -> None:
+    clock = Clock()
+    found = _run(clock, _noisy(clock, "noisy", 0.5), seconds=40)
+    assert found["noisy"].time
+    assert found["noisy"].time.blocks == 10

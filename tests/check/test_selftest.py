@@ -92,6 +92,19 @@ def test_an_interrupted_selftest_goes_on_where_it_was(tmp_path: Path, monkeypatc
     assert selftest.newest(tmp_path / "nowhere") is None
 
 
+def test_forked_and_fresh_trials_are_counted_apart(tmp_path: Path) -> None:
+    path, kinds = tmp_path / "log", selftest.KINDS[:1]
+    begun: list[bool] = []
+    selftest.selftest(2, 1e6, _simulated(0.02), path, kinds)
+    (forked,) = selftest.selftest(1, 1e6, _simulated(0.02), path, kinds, begin=lambda: begun.append(True))
+    assert (forked.start, forked.checks) == ("forked", 1)
+    assert len(begun) >= 4, "before each round of blocks"
+    (newest,) = (selftest.newest(path) or pytest.fail("nothing read")).tallies
+    assert (newest.start, newest.checks) == ("forked", 1)
+    (fresh,) = selftest.selftest(2, 1e6, _simulated(0.02), path, kinds, told=lambda _: pytest.fail("again"))
+    assert (fresh.start, fresh.checks) == ("fresh", 2)
+
+
 @given(total=st.integers(1, 60), data=st.data())
 def test_the_interval_of_a_share_is_the_exact_one(total: int, data: st.DataObject) -> None:
     count = data.draw(st.integers(0, total))

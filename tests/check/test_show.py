@@ -16,6 +16,7 @@ SLOWER = Outcome(
     "resize.opencv_linear",
     _judged("slower", 1.1, 1.07, 1.13, 0.1, 0.11),
     _judged("no difference", 0.0, -0.1 * MIB, 0.1 * MIB, 20 * MIB, 20 * MIB),
+    start="forked",
 )
 SAME = Outcome(
     "resize.tf_image",
@@ -35,6 +36,7 @@ def test_what_got_worse_comes_first_with_its_interval() -> None:
         "20.0 MiB to 20.0 MiB",
         "no difference: +0.0 MiB (-0.1 to +0.1)",
         "8",
+        "forked",
         "–",
     )
     assert second[-1] == "more often: B 8 of 8, A 0 of 8"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 
 from loaders._check.sides import WORKING_TREE, side
 from loaders._errors import InputError
+from tests.check.conftest import await_trial, left, needs_forks
 from tests.conftest import ROOT
 
 
@@ -31,6 +34,11 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / ".gitignore").write_text("__pycache__\n.asv\n")
     _git(root, "add", ".")
     _git(root, "commit", "-q", "-m", "base")
+    _git(root, "checkout", "-q", "-b", "older")
+    command = root / "loaders" / "_cli" / "trial.py"
+    command.write_text(command.read_text("utf-8").replace('"--serve"', '"--later"'))
+    _git(root, "commit", "-qam", "without a process that serves trials")
+    _git(root, "checkout", "-q", "main")
     path = root / "loaders" / "questions" / "selection.py"
     text = path.read_text("utf-8")
     path.write_text(text + "\n# A comment.\n")
@@ -43,11 +51,11 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def _check(repository: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def _check(repository: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "loaders", "check", *arguments],
         cwd=repository,
-        env={**os.environ, "PYTHONPATH": str(repository)},
+        env={**os.environ, "PYTHONPATH": str(repository), **variables},
         capture_output=True,
         text=True,
         timeout=300,
@@ -113,3 +121,50 @@ def test_a_commit_is_laid_out_whole_or_not_at_all(repository: Path, tmp_path: Pa
     with pytest.raises(InputError):
         side("HEAD^{tree}", repository, tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_commit_too_old_to_fork_makes_both_start_fresh(repository: Path) -> None:
+    only = ("--only", "selection.generator_choice", "--size", "tiny", "--minutes", "0.05", "--json")
+    done = _check(repository, "older", "comment", *only)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "cannot fork its trials, so all start in fresh processes" in done.stderr
+    (outcome,) = json.loads(done.stdout)
+    assert outcome["start"] == "fresh"
+    assert outcome["time"]["blocks"] >= 1
+
+
+@needs_forks
+@pytest.mark.parametrize(("option", "start"), [((), "forked"), (("--fresh",), "fresh")])
+def test_both_sides_fork_unless_asked_not_to(
+    repository: Path, variables: dict[str, str], option: tuple[str, ...], start: str
+) -> None:
+    only = ("--only", "selection.planted_quick", "--size", "tiny", "--minutes", "0.05", "--json")
+    done = _check(repository, "HEAD", *only, *option, **{**variables, "PYTHONPATH": str(repository)})
+    assert done.returncode == 0, done.stdout + done.stderr
+    (outcome,) = json.loads(done.stdout)
+    assert (outcome["start"], outcome["message"]) == (start, "")
+    assert outcome["time"]["blocks"] >= 1
+    logged = (repository / ".asv" / "check" / "results").glob("*/trials.jsonl")
+    records = [json.loads(line) for file in logged for line in file.read_text("utf-8").splitlines()]
+    assert {each["process"] for each in records if each["strategy"] == "planted_quick"} >= {start}
+    assert left(variables) == []
+
+
+@needs_forks
+def test_an_interrupted_check_leaves_nothing_behind(
+    repository: Path, variables: dict[str, str], tmp_path: Path
+) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "loaders", "check", "HEAD", "--only", "selection.planted_long", "--size", "tiny"],
+        cwd=repository,
+        env={**variables, "PYTHONPATH": str(repository)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    await_trial(tmp_path)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert "interrupted" in said
+    assert left(variables) == []

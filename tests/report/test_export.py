@@ -59,3 +59,29 @@ def test_the_schema_describes_a_record() -> None:
     assert schema["$ref"].endswith("/Record")
     assert {"question", "strategy", "status", "metrics", "environment"} <= set(schema["$defs"]["Record"]["properties"])
     assert "epoch_time" in schema["$defs"]["Metrics"]["properties"]
+
+
+def test_a_line_says_in_what_process_its_trials_ran(tmp_path: Path) -> None:
+    metrics = Metrics(epoch_time=2.0, steady_time=1.0, start_time=0.5)
+    ways = ("forked", "fresh")
+    write_log(
+        tmp_path,
+        [
+            *(record("numpy_to_numpy", index, metrics=metrics, process=way, run="a") for index, way in enumerate(ways)),
+            record("mixed_copy", 0, metrics=metrics, process="forked", run="a"),
+        ],
+    )
+    found = {(line["strategy"], line["figure"]): line["process"] for line in _read(tmp_path)}
+    assert found["numpy_to_numpy", "steady"] == "fresh, forked"
+    assert found["numpy_to_numpy", "start"] == "fresh"
+    assert found["mixed_copy", "steady"] == "forked"
+    assert ("mixed_copy", "start") not in found
+
+
+def test_what_is_not_measured_yet_has_a_status_in_the_newest_set_only(tmp_path: Path) -> None:
+    write_log(tmp_path, run_of("a"), commit="a" * 40)
+    write_log(tmp_path, run_of("b", "2027-01-01T00:00:00+00:00"), commit="b" * 40)
+    assert len(sets.collect(tmp_path)) == 2
+    lines = [line for line in _read(tmp_path) if line["status"] == "not measured"]
+    assert {line["figure"] for line in lines} == {""}
+    assert [line["strategy"] for line in lines].count("mixed_copy") == 1

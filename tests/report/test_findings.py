@@ -286,3 +286,67 @@ def test_what_is_kept_for_readers_is_never_named_first() -> None:
     ]
     assert all(row.strategy != "mixed_copy" for row in findings.frontier(rows))
     assert findings.loaders_of(rows) == [row for row in rows if not row.historic]
+
+
+def test_the_fastest_of_some_is_the_fastest_of_so_many_so_far() -> None:
+    found = comparison(
+        [
+            record(name, index, time=time * (1 + index / 50))
+            for index in range(3)
+            for name, time in (("numpy_to_numpy", 2.0), ("mixed_copy", 1.0))
+        ]
+    )
+    every = findings.loaders_of([*found.rows, *found.unmeasured])
+    so_far = f"mixed_copy is fastest of the 2 of {len(every)} measured so far"
+    assert findings.of_time(found.rows, found.unmeasured) == so_far
+    assert f"{so_far}. It is 2.00× faster" in findings.of(found.rows, missing=found.unmeasured)
+    single = [row for row in found.unmeasured if row.strategy == "list_to_list"]
+    alike = _rows(rounds=3, numpy_to_numpy=2.0, mixed_copy=1.0, list_to_list=1.0)
+    assert findings.of_time(alike, found.unmeasured[:1]) == (
+        "list_to_list and mixed_copy are fastest of the 3 of 4 measured so far and cannot be told apart; every other "
+        "one of these is slower"
+    )
+    ceiling = [msgspec.structs.replace(row, ceiling=True) for row in single]
+    assert findings.of_time(found.rows, single) == "mixed_copy is fastest of the 2 of 3 measured so far"
+    assert findings.of_time(found.rows, ceiling) == "mixed_copy is fastest", "nobody may choose it anyway"
+
+
+def test_what_was_never_in_a_round_with_the_fastest_does_not_count_as_slower() -> None:
+    shared = [
+        record(name, index, time=time * (1 + index / 50))
+        for index in range(3)
+        for name, time in (("numpy_to_numpy", 2.0), ("mixed_copy", 1.0))
+    ]
+    found = comparison([*shared, record("list_to_list", 7, time=1.5)]).rows
+    assert [row.strategy for row in findings.leaders(found)] == ["mixed_copy"]
+    assert findings.of_time(found) == "mixed_copy is fastest of the 2 of 3 measured so far"
+
+
+def test_a_single_sample_among_several_rounds_is_not_called_faster() -> None:
+    several = [record("numpy_to_numpy", index, time=2.0 + index / 50) for index in range(3)]
+    several += [record("list_to_list", index, time=3.0 + index / 50) for index in range(3)]
+    said = findings.of(comparison([*several, record("mixed_copy", 0, time=0.1)]).rows)
+    assert "mixed_copy was fastest, but a single sample cannot show a difference" in said
+    assert "faster than" not in said
+
+
+def test_over_many_epochs_too_the_fastest_of_some_says_so() -> None:
+    def of(name: str, index: int, first: float, steady: float) -> Record:
+        metrics = Metrics(epoch_time=first, steady_time=steady, start_time=0.0)
+        return record(name, index, metrics=metrics)
+
+    times = {"numpy_to_numpy": (1.0, 0.5), "mixed_copy": (3.0, 0.1)}
+    found = comparison([of(name, index, *each) for index in range(3) for name, each in times.items()])
+    of_all = len(findings.loaders_of([*found.rows, *found.unmeasured]))
+    words = f"mixed_copy is fastest of the 2 of {of_all} measured so far: "
+    assert words in findings.of_total(found.rows, found.unmeasured)
+    assert "mixed_copy is fastest: " in findings.of_total(found.rows)
+
+
+def test_a_start_known_from_forks_alone_is_not_taken_for_work_of_the_first_epoch() -> None:
+    def of(name: str, index: int, start: float) -> Record:
+        metrics = Metrics(epoch_time=0.5 + start, steady_time=0.5, start_time=start)
+        return record(name, index, metrics=metrics, process="forked")
+
+    found = comparison([of(name, index, 0.4) for index in range(3) for name in ("numpy_to_numpy", "mixed_copy")])
+    assert findings.of_total(found.rows) == ""

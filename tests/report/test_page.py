@@ -7,14 +7,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from loaders._check import selftest
+from loaders._check import equivalence, selftest
 from loaders._check.judge import Judgement
 from loaders._check.run import Outcome
 from loaders._check.selftest import Checked
-from loaders._report import linked, page, sets
+from loaders._claims import claims
+from loaders._report import linked, page, readme, sets
 from loaders._stats import Estimate
+from loaders._trial import log
 from loaders._trial.metrics import Disturbance, Metrics
-from loaders._trial.record import Environment
+from loaders._trial.record import Environment, Record
+from tests.check.pairs import planted
 from tests.report.runs import run_of, write_log
 from tests.report.test_findings import reads
 from tests.test_rows import record
@@ -250,6 +253,25 @@ def test_how_often_the_check_is_wrong_is_shown_for_its_machine(tmp_path: Path) -
     assert "+8 MiB" not in text, "another machine's"
 
 
+def test_whether_forks_measure_the_same_is_shown_for_its_machine_and_processor(tmp_path: Path) -> None:
+    write_log(tmp_path, run_of("a"))
+    places = {"box": ("box", "A CPU", "caching"), "other": ("other", "A CPU", "batching"), "x": ("box", "B", "resize")}
+    for name, (machine, cpu, question) in places.items():
+        environment = Environment(machine=machine, cpu=cpu, python="3.11.7", packages={"numpy": "9.9"}, commit="c" * 40)
+        for each in planted({"<s>": 1.3, "t": 1.0}, question=question, environment=environment):
+            log.append(tmp_path / name / equivalence.NAME, each)
+    parsed = Parsed(page.render(sets.collect(tmp_path)))
+    assert "Whether forked trials measure the same as fresh ones" in parsed.text
+    assert "caching, steady time: forked trials differ in <s> (+3" in parsed.text
+    assert "different" in parsed.text
+    assert "commit cccccccc" in parsed.text
+    assert "caching: every strategy" in parsed.text
+    assert "batching: every strategy" not in parsed.text, "another machine's"
+    assert "resize: every strategy" not in parsed.text, "another processor's"
+    write_log(tmp_path / "none", run_of("a"))
+    assert "forked trials" not in Parsed(page.render(sets.collect(tmp_path / "none"))).text
+
+
 def test_what_an_older_instrument_measured_is_shown_and_concludes_nothing(tmp_path: Path) -> None:
     write_log(tmp_path, [msgspec.structs.replace(each, schema=1) for each in run_of("a")])
     html = page.render(sets.collect(tmp_path))
@@ -294,3 +316,74 @@ def test_what_is_historic_or_a_ceiling_is_marked(tmp_path: Path) -> None:
     assert "opencv_pool <em>ceiling</em>" in html
     assert "tf1_queue <em>historic</em>" in html
     assert "path_generator <em>" not in html
+
+
+def test_what_is_not_measured_yet_is_a_row_and_the_headline_says_how_many(tmp_path: Path) -> None:
+    write_log(tmp_path, run_of("a"))
+    found = sets.collect(tmp_path)
+    html = page.render(found)
+    parsed = Parsed(html)
+    assert parsed.open == []
+    missing = found[0].comparisons[0].unmeasured
+    assert html.count(">not measured yet</td>") == len(missing) > 1
+    assert "numpy_to_numpy (the baseline) is fastest of the 2 of" in parsed.text
+    assert "To measure what is not measured yet: python -m loaders compare selection --size tiny" in parsed.text
+    assert "Not in this run" not in parsed.text
+    write_log(tmp_path, run_of("b", "2027-01-01T00:00:00+00:00"), commit="b" * 40)
+    again = page.render(sets.collect(tmp_path))
+    assert again.count(">not measured yet</td>") == len(missing), "what was replaced is never measured on"
+    assert again.count("Not in this run") == 1
+
+
+def test_a_tier_with_nothing_measured_yet_has_its_table(tmp_path: Path) -> None:
+    case = {"scale": "0.5"}
+    metrics = Metrics(sample_time=0.1)
+    write_log(
+        tmp_path,
+        [record("skimage_resize_ubyte", 0, question="resize", case=case, metrics=metrics, run="a")],
+    )
+    parsed = Parsed(page.render(sets.collect(tmp_path)))
+    assert parsed.open == []
+    assert "Tier: identical output" in parsed.text, "none of these is measured"
+    assert "Tier: as typed (the outputs differ)" in parsed.text
+
+
+def _drawn(machine: str, **peaks: float) -> list[Record]:
+    return [
+        record(
+            name, index, time=1.0, peak=peak + index / 10, run=machine, size="full", started="2026-03-04T05:06:07+00:00"
+        )
+        for index in range(6)
+        for name, peak in peaks.items()
+    ]
+
+
+def test_a_claim_that_was_not_reached_shows_the_published_verdict(tmp_path: Path) -> None:
+    write_log(tmp_path, _drawn("p", list_to_list=9, numpy_to_list=900), machine=readme.PUBLISHED)
+    write_log(tmp_path, _drawn("q", numpy_to_list=900))
+    html = page.render(sets.collect(tmp_path))
+    verdict = f'<span class="label">on {readme.PUBLISHED}, 2026-03-04: holds</span>'
+    assert html.count(verdict) == 1
+    assert html.count(f"on {readme.PUBLISHED}, ") == len(claims()), "the published set does not quote itself"
+    ruling = re.search(r"C1<span.*?</tr>", html[html.index(verdict) - 2000 :], re.DOTALL)
+    assert ruling is not None
+    assert "undecided here" in ruling[0]
+    assert "selection list_to_list was not run" in ruling[0]
+    measured = [*_drawn("r", list_to_list=9, numpy_to_list=900)]
+    write_log(tmp_path, [msgspec.structs.replace(each, started="2027-01-01T00:00:00+00:00") for each in measured])
+    assert verdict not in page.render(sets.collect(tmp_path)), "once it is reached, it has its own"
+
+
+def test_the_page_says_once_why_start_is_missing_and_how_trials_started(tmp_path: Path) -> None:
+    metrics = Metrics(epoch_time=0.9, steady_time=0.5, start_time=0.1)
+    forked = [record("numpy_to_numpy", index, metrics=metrics, process="forked", run="a") for index in range(2)]
+    write_log(tmp_path, forked)
+    text = Parsed(page.render(sets.collect(tmp_path))).text
+    assert text.count("python -m loaders compare selection --fresh") == 1
+    assert "2 rounds, 2 of 2 trials forked" in text
+    assert "each trial in a fresh process or a fork" in text
+    write_log(tmp_path, [msgspec.structs.replace(each, process="fresh", run="b") for each in forked], machine="other")
+    fresh = Parsed(page.render([each for each in sets.collect(tmp_path) if each.origin.machine == "other"])).text
+    assert "each trial in a fresh process, with" in fresh
+    assert "forked" not in fresh
+    assert "--fresh" not in fresh

@@ -76,6 +76,21 @@ def test_epochs_that_share_a_batch_have_an_equal_share_of_the_pass() -> None:
     assert metrics.throughput == pytest.approx(4 / 0.1)
 
 
+def test_further_epochs_count_in_the_steady_time_only() -> None:
+    plain, more = (
+        _outcome(),
+        _outcome(further=[_epoch(40.0, each=0.08), _epoch(50.0, each=0.06), _epoch(60.0, each=0.06)]),
+    )
+    assert (plain.metrics.steady_epochs, more.metrics.steady_epochs) == (2, 5)
+    assert more.metrics.steady_time == pytest.approx(0.4)  # the median of 0.5, 0.5, 0.4, 0.3, 0.3
+    assert more.metrics.throughput == pytest.approx(20 / 0.4)
+    assert more.metrics.start_time == pytest.approx(0.1 - 0.08)
+    same = ("steady_epochs", "steady_time", "throughput", "start_time")
+    changed = {name: getattr(more.metrics, name) for name in same}
+    assert msgspec.structs.replace(plain.metrics, **changed) == more.metrics
+    assert more.ended == plain.ended
+
+
 def test_a_slow_consumer_has_figures_of_its_own() -> None:
     metrics = _outcome(slow=_epoch(40.0, each=0.2), peak_slow=120 * MIB).metrics
     assert (metrics.peak_memory, metrics.peak_memory_slow) == (90 * MIB, 120 * MIB)
@@ -155,6 +170,11 @@ class TestCompleted:
         found = assemble.completed(self.OK, self.PROGRESS, Held(), tree)
         assert (found.peak_memory, found.peak_memory_tree) == (50 * MIB, 110 * MIB)
         assert (found.needed_memory, found.anonymous_memory, found.file_memory) == (100 * MIB, 100 * MIB, 30 * MIB)
+
+    def test_kinds_that_the_system_does_not_tell_are_absent(self) -> None:
+        found = assemble.completed(self.OK, self.PROGRESS, Held(80 * MIB), [], kinds_told=False)
+        assert (found.anonymous_memory, found.file_memory, found.shared_memory) == (None, None, None)
+        assert (found.peak_memory, found.needed_memory) == (50 * MIB, 70 * MIB)
 
     @pytest.mark.parametrize("status", ["over_budget", "timed_out"])
     def test_one_that_was_ended_has_the_peak_that_was_seen(self, status: Any) -> None:

@@ -1,11 +1,52 @@
 from __future__ import annotations
 
-from tests.conftest import Strategy
+import os
+
+from tests.conftest import EACH_START, Strategy
+
+MIB = 2**20
 
 
+@EACH_START
 def test_what_a_strategy_prints_closes_or_changes_does_not_spoil_the_record(strategy: Strategy) -> None:
     record = strategy(
         "print('x' * 5_000_000)\nsys.stderr.write('y' * 5_000_000)\n"
         "os.chdir('/')\nsys.stdout.close()\nos.close(1)\nreturn right"
     )
     assert (record.status, record.message) == ("ok", "")
+
+
+def test_short_epochs_are_repeated_and_their_memory_is_in_no_peak(strategy: Strategy) -> None:
+    """A mebibyte more is held after each epoch."""
+    grows = "sys.__dict__.setdefault('grown', []).append(np.ones(2**17))\nyield from np.split(right[0], 4)"
+    metrics = strategy(grows, epochs=2).metrics
+    assert metrics.steady_epochs == 20
+    assert metrics.peak_memory is not None
+    assert metrics.needed_memory is not None
+    assert metrics.retained_memory is not None
+    assert metrics.peak_memory < 12 * MIB
+    assert metrics.needed_memory < 12 * MIB
+    assert metrics.retained_memory > 20 * MIB
+    assert metrics.memory_trace is not None
+    assert max(metrics.memory_trace.step) <= 8
+
+
+def test_long_epochs_are_not_repeated(strategy: Strategy) -> None:
+    waits = "for part in np.split(right[0], 4):\n    time.sleep(0.15)\n    yield part"
+    metrics = strategy(waits, epochs=2).metrics
+    assert metrics.steady_epochs == 1
+    assert metrics.disturbance is not None
+    assert metrics.disturbance.over is not None
+    assert metrics.steady_time is not None
+    # In seconds of all processors: of the steady epoch, without the first, which is as long.
+    assert metrics.disturbance.over / (os.cpu_count() or 1) < 1.8 * metrics.steady_time
+
+
+def test_an_epoch_of_one_object_that_is_repeated_must_deliver_as_much(strategy: Strategy) -> None:
+    tires = (
+        "class Tires:\n    count = 0\n    def __iter__(self):\n        self.count += 1\n"
+        "        return iter(np.split(right[0], 4)[: 4 if self.count < 6 else 3])\nreturn Tires()"
+    )
+    record = strategy(tires, epochs=2)
+    assert record.status == "wrong_output"
+    assert record.message.startswith("delivered 100 samples in epoch 1 and 75 in epoch 6"), record.message

@@ -25,11 +25,28 @@ def planted(job):
 """
 
 
+APART = """
+import os, sys, msgspec, numpy, psutil
+from loaders._trial import convert, record
+trial = msgspec.json.decode(sys.stdin.buffer.read(), type=record.Trial)
+before = psutil.Process().memory_info().rss
+print(msgspec.json.encode(convert.apart(trial)).decode())
+assert psutil.Process().memory_info().rss < before + 2**22, "the conversion's memory is this process's"
+"""
+
+
 def _convert(root: Path, directory: Path, strategy: str, outside: list[str]) -> subprocess.CompletedProcess[bytes]:
+    """Convert in a fork, as a trial does."""
+    return _run(["-c", APART], root, directory, strategy, outside)
+
+
+def _run(
+    how: list[str], root: Path, directory: Path, strategy: str, outside: list[str]
+) -> subprocess.CompletedProcess[bytes]:
     directory.mkdir()
     trial = Trial("record_format", strategy, {"page_cache": "warm", "data": "x16"}, str(root), 1, outside=outside)
     return subprocess.run(
-        [sys.executable, "-m", "loaders._trial.convert"],
+        [sys.executable, *how],
         input=msgspec.json.encode(trial),
         cwd=directory,
         env={"PATH": "", "PYTHONPATH": str(ROOT)},
@@ -38,23 +55,39 @@ def _convert(root: Path, directory: Path, strategy: str, outside: list[str]) -> 
     )
 
 
-def _planted(corpus: Corpus, tmp_path: Path, body: str) -> Converted:
+def _planted(corpus: Corpus, tmp_path: Path, body: str, how: tuple[str, ...] = ("-c", APART)) -> Converted:
     file = tmp_path / "planted.py"
     file.write_text(PLANTED.format(body=body))
-    made = _convert(corpus.root, tmp_path / "work", "planted", [str(file)])
+    made = _run([*how], corpus.root, tmp_path / "work", "planted", [str(file)])
     assert made.returncode == 0, made.stdout
     return msgspec.json.decode(made.stdout.splitlines()[-1], type=Converted)
 
 
+@pytest.mark.parametrize("how", [("-c", APART), ("-m", "loaders._trial.convert")], ids=["forked", "fresh"])
 @pytest.mark.parametrize("size", [16, 128])
-def test_memory_of_known_size(corpus: Corpus, tmp_path: Path, size: int) -> None:
-    found = _planted(corpus, tmp_path, f"bytearray({size} * 2**20)")
+def test_memory_of_known_size(corpus: Corpus, tmp_path: Path, size: int, how: tuple[str, ...]) -> None:
+    found = _planted(corpus, tmp_path, f"bytearray({size} * 2**20)", how)
     assert found.memory == pytest.approx(size * MIB, abs=MIB)
 
 
 def test_a_sleep_of_known_length_and_what_is_printed_spoils_nothing(corpus: Corpus, tmp_path: Path) -> None:
     found = _planted(corpus, tmp_path, 'print("{no json"); time.sleep(0.5)')
     assert 0.5 <= found.time < 0.6
+
+
+def test_what_a_conversion_does_wrong_is_said(corpus: Corpus, tmp_path: Path) -> None:
+    file = tmp_path / "planted.py"
+    for number, (body, words) in enumerate(
+        [
+            ("raise OSError('no room left')", b"the conversion failed: OSError: no room left"),
+            ("import os; os._exit(3)", b"the conversion ended with exit code 3"),
+            ("import os; os.abort()", b"the conversion ended with exit code -6"),
+        ]
+    ):
+        file.write_text(PLANTED.format(body=body))
+        made = _convert(corpus.root, tmp_path / f"work{number}", "planted", [str(file)])
+        assert made.returncode == 1
+        assert words in made.stderr
 
 
 def test_conversions_stream(corpus: Corpus, tmp_path: Path) -> None:

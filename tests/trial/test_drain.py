@@ -98,6 +98,18 @@ def test_later_epochs_go_over_the_same_iterable_and_build_an_iterator_anew() -> 
     assert built == ["list", "generator", "generator", "generator"]
 
 
+def test_what_is_done_before_an_epoch_is_in_no_epoch() -> None:
+    clock, begun = Clock(), list[int]()
+
+    def begin(epoch: int) -> None:
+        begun.append(epoch)
+        clock.now += 5.0
+
+    timelines, _ = drain(lambda: [np.zeros(2)] * 3, clock=clock, epochs=2, slow=Slow(lambda _: 0.0), begin=begin)
+    assert begun == [0, 1, 2]
+    assert [epoch_time(each) for each in timelines] == [0.0] * 3
+
+
 def test_a_failing_strategy_fails_with_its_own_exception() -> None:
     def build() -> Iterator[Any]:
         yield np.zeros(1)

@@ -15,7 +15,7 @@ def test_a_spike_before_an_import_is_the_whole_peak(
 ) -> None:
     """The import is found by running, at whatever depth, and done beforehand the next time; the spike stays."""
     (tmp_path / "shallow.py").write_text("import deeper")
-    (tmp_path / "deeper.py").write_text("import skimage.transform\nimport time\ntime.sleep(0.7)")
+    (tmp_path / "deeper.py").write_text("import skimage.transform\nimport time\ntime.sleep(4)")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     body = "spike = np.ones(256 * 2**17)\ndel spike\n__import__('shallow')\nreturn right"
     record = strategy(body)
@@ -23,7 +23,7 @@ def test_a_spike_before_an_import_is_the_whole_peak(
     assert record.metrics.peak_memory == pytest.approx(256 * MIB, rel=0.01)
     assert record.metrics.retained_memory == pytest.approx(0, abs=MIB)
     assert record.metrics.epoch_time is not None
-    assert record.metrics.epoch_time < 0.7
+    assert record.metrics.epoch_time < 4
     again = strategy(body)  # remembered: the first run is good at once
     assert again.seconds < record.seconds
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.conftest import ROOT, Strategy
+from tests.conftest import EACH_START, ROOT, Strategy
 
 
 def _gone(pid: int) -> bool:
@@ -24,6 +24,7 @@ def _gone(pid: int) -> bool:
     return False
 
 
+@EACH_START
 @pytest.mark.parametrize("end", ["return right", "raise ValueError", "time.sleep(60)", "os._exit(1)"])
 def test_no_child_process_outlives_its_trial(strategy: Strategy, tmp_path: Path, end: str) -> None:
     """A child that detached itself from its parent, the hardest kind, included."""
@@ -65,6 +66,7 @@ def test_a_trial_ends_with_whoever_asked_for_it(tmp_path: Path, how: signal.Sign
         assert "Traceback" not in errors
 
 
+@EACH_START
 @pytest.mark.usefixtures("nothing_is_left")
 @pytest.mark.skipif(sys.platform != "linux", reason="forks")
 @pytest.mark.parametrize("first", ["", "os.setsid()"])
@@ -87,6 +89,7 @@ def test_a_tree_that_keeps_forking_while_it_is_ended_is_ended(
     assert time.monotonic() - started < 30
 
 
+@EACH_START
 @pytest.mark.usefixtures("nothing_is_left")
 @pytest.mark.skipif(sys.platform != "linux", reason="needs a subreaper")
 @pytest.mark.parametrize("end", ["return right", "os._exit(1)", "time.sleep(60)"])
@@ -106,6 +109,7 @@ def test_a_process_that_has_left_its_session_its_parent_and_its_environment_is_e
     assert not psutil.pid_exists(int((tmp_path / "pid.whole").read_text()))
 
 
+@EACH_START
 def test_the_system_would_rather_end_a_trial_than_anything_else(strategy: Strategy, tmp_path: Path) -> None:
     if not Path("/proc/self/oom_score_adj").exists():
         pytest.skip("only Linux can be told")
@@ -114,6 +118,7 @@ def test_the_system_would_rather_end_a_trial_than_anything_else(strategy: Strate
     assert said.read_text().strip() == "1000"
 
 
+@EACH_START
 @pytest.mark.python
 def test_the_process_is_what_python_m_would_have_made(strategy: Strategy, tmp_path: Path) -> None:
     """Workers that are spawned import ``__main__`` anew by its name."""

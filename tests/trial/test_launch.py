@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import msgspec
@@ -14,42 +15,52 @@ import pytest
 from loaders._corpus import Corpus
 from loaders._errors import InputError
 from loaders._trial import Trial, launch
+from loaders._trial.launch import Server
 from loaders._trial.record import Outcome, Progress
-from tests.conftest import ROOT
+from tests.conftest import EACH_START, ROOT
 
 TASKS = 1000
 
 
-def _planted(corpus: Corpus, tmp_path: Path, body: str) -> Trial:
+def _planted(corpus: Corpus, tmp_path: Path, body: str, variables: dict[str, str] | None = None) -> Trial:
     file = tmp_path / "planted.py"
     file.write_text(
         'from loaders import variant\n@variant(question="selection")\ndef planted(job):\n    "Planted by a test."\n'
-        f"    import os, subprocess, time\n    {body}\n"
+        f"    import os, subprocess, tempfile, time\n    {body}\n"
     )
-    variables = {"OMP_NUM_THREADS": "3"}
-    return Trial(
-        "selection", "planted", {"images": "500"}, str(corpus.root), 1, outside=[str(file)], variables=variables
-    )
+    case = {"images": "500"}
+    return Trial("selection", "planted", case, str(corpus.root), 1, outside=[str(file)], variables=variables or {})
 
 
+def _launched(trial: Trial, place: launch.Place, server: Server | None) -> AbstractContextManager[launch.Running]:
+    return launch.forked(trial, place, server) if server else launch.fresh(trial, place)
+
+
+@EACH_START
 @pytest.mark.usefixtures("nothing_is_left")
-def test_a_process_is_heard_through_its_place_and_ends_by_itself(corpus: Corpus, tmp_path: Path) -> None:
-    trial = _planted(corpus, tmp_path, "os.write(1, b'said\\n'); return [job.inputs.images[: job.inputs.draws]]")
+def test_a_process_is_heard_through_its_place_and_ends_by_itself(
+    corpus: Corpus, tmp_path: Path, server: Server | None
+) -> None:
+    body = "print(tempfile.gettempdir(), os.environ['TMPDIR'], os.getcwd(), flush=True)"
+    trial = _planted(corpus, tmp_path, f"{body}; return [job.inputs.images[: job.inputs.draws]]")
     with launch.place(None, TASKS) as place:
-        with launch.fresh(trial, place) as running:
+        with _launched(trial, place, server) as running:
             assert running.wait(60)
         assert running.code == 0
         first, *_, last = place.report.read_bytes().splitlines()
-        assert msgspec.json.decode(first, type=Progress).environment.variables["OMP_NUM_THREADS"] == "3"
+        assert msgspec.json.decode(first, type=Progress).environment.variables["OMP_NUM_THREADS"] == "1"
         assert msgspec.json.decode(last, type=Outcome).status == "ok"
-        assert place.printed.read_text().startswith("said\n")
+        assert place.printed.read_text().splitlines()[0] == " ".join([str(place.directory)] * 3)
     assert not place.directory.exists()
 
 
+@EACH_START
 @pytest.mark.usefixtures("nothing_is_left")
-def test_a_process_that_is_no_longer_wanted_is_ended_with_all_that_it_started(corpus: Corpus, tmp_path: Path) -> None:
+def test_a_process_that_is_no_longer_wanted_is_ended_with_all_that_it_started(
+    corpus: Corpus, tmp_path: Path, server: Server | None
+) -> None:
     trial = _planted(corpus, tmp_path, "subprocess.Popen(['sleep', '100']); time.sleep(100)")
-    with launch.place(None, TASKS) as place, launch.fresh(trial, place) as running:
+    with launch.place(None, TASKS) as place, _launched(trial, place, server) as running:
         family: list[psutil.Process] = []
         deadline = time.monotonic() + 60
         while len(family) < 2:
@@ -62,14 +73,10 @@ def test_a_process_that_is_no_longer_wanted_is_ended_with_all_that_it_started(co
     assert not any(each.is_running() for each in family)
 
 
-def test_a_process_finds_this_package_and_has_its_own_place_for_files(
-    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_finds_this_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", "theirs")
-    place = launch.Place(tmp_path, None)
-    variables = launch._variables(_planted(corpus, tmp_path, "pass"), place)
+    variables = launch._variables({"OMP_NUM_THREADS": "3"})
     assert variables["PYTHONPATH"] == os.pathsep.join([str(ROOT), "theirs"])
-    assert variables["TMPDIR"] == str(tmp_path)
     assert variables["OMP_NUM_THREADS"] == "3", "a strategy's own variables count more than the pinned ones"
     assert variables["OPENBLAS_NUM_THREADS"] == "1"
 

@@ -173,6 +173,7 @@ def _with(path: str, value: Any) -> bytes:
         ("started", ""),
         ("round", -1),
         ("epochs", 0),
+        ("tries", 0),
         ("case", {"images": 500}),
         ("case", None),
     ],

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import platform
 import subprocess
@@ -48,6 +49,15 @@ def test_a_path_is_no_name(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv("LOADERS_MACHINE", name)
     with pytest.raises(InputError, match="a name is expected, not a path"):
         machine.machine_name()
+
+
+def test_packages_have_the_version_of_their_metadata(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, file in (("one", "METADATA"), ("two", "PKG-INFO")):
+        (made := tmp_path / f"{name}-1.0.dist-info").mkdir()
+        (made / file).write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n\nVersion: 9 is not meant\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(machine, "PACKAGES", ("numpy", "one", "two", "not-installed"))
+    assert machine.packages() == {"numpy": importlib.metadata.version("numpy"), "one": "1.0", "two": "1.0"}
 
 
 def test_the_commit_under_test_is_asvs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,14 +126,31 @@ START = Activity(total=100.0, busy=50.0, stolen=1.0, own=10.0, swapped=0, thrott
 @pytest.mark.parametrize(
     ("after", "found"),
     [
-        (Activity(110.0, 58.0, 1.5, 12.0, 4096, 2), Disturbance(0.6, 0.05, 4096, 0)),
-        (Activity(110.0, 55.0, 1.0, 15.2, 0, 3), Disturbance(0.0, 0.0, 0, 1)),  # counts that do not quite agree
-        (Activity(110.0, 90.0, None, 10.0, None, None), Disturbance(1.0)),
+        (Activity(110.0, 58.0, 1.5, 12.0, 4096, 2), Disturbance(0.6, 0.05, 4096, 0, over=10.0)),
+        (Activity(110.0, 55.0, 1.0, 15.2, 0, 3), Disturbance(0.0, 0.0, 0, 1, over=10.0)),  # counts do not quite agree
+        (Activity(110.0, 90.0, None, 10.0, None, None), Disturbance(1.0, over=10.0)),
         (START, None),
     ],
 )
 def test_what_else_went_on_is_what_is_left_of_the_processors_time(after: Activity, found: Disturbance | None) -> None:
     assert machine.disturbance(START, after) == found
+
+
+@pytest.mark.parametrize(("seconds", "found"), [(1.0, (0.1, 0.2, 2.0)), (0.05, (0.3, 0.04, 10.0))])
+def test_shares_are_of_what_was_measured_if_that_is_long_enough_to_tell(
+    seconds: float, found: tuple[float, float, float]
+) -> None:
+    """Two stretches with 0.1 and 0.2, in a time with 0.3 and 0.04; what was swapped in between counts."""
+
+    def later(at: Activity, share: float) -> Activity:
+        return Activity(at.total + share, at.busy + 0.1 * share, (at.stolen or 0) + 0.2 * share, at.own, 0, 2)
+
+    last = Activity(START.total + 10.0, START.busy + 4.0, (START.stolen or 0) + 0.4, START.own + 1.0, 4096, 2)
+    stretches = [(START, later(START, seconds)), (last, later(last, seconds))]
+    told = machine.disturbance(START, last, stretches)
+    assert told is not None
+    assert (told.others, told.stolen, told.over) == pytest.approx(found)
+    assert (told.swapped, told.throttled) == (4096, 0)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs a process that is nobody's child, and its time afterwards")
@@ -156,11 +183,11 @@ def test_a_busy_process_is_seen_unless_it_is_the_trials_own(whose: str) -> None:
 
 
 MEASURING = """
-import time
+import sys, time
 import psutil
 from loaders._trial import machine
 
-watcher = psutil.Process().parent().parent()
+watcher = psutil.Process().parents()[int(sys.argv[-1])]
 used, before = sum(watcher.cpu_times()[:2]), machine.activity()
 time.sleep(1)
 used, after = sum(watcher.cpu_times()[:2]) - used, machine.activity()
@@ -168,16 +195,18 @@ print(used, after.own - before.own)
 """
 WATCHING = """
 import subprocess, sys
-keeper = [sys.executable, "-c", "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]])"]
-process = subprocess.Popen([*keeper, sys.argv[1]])
+run = "import subprocess, sys; subprocess.run([sys.executable, *sys.argv[1:]])"
+above = int(sys.argv[2])
+process = subprocess.Popen([sys.executable, *["-c", run] * above, "-c", *sys.argv[1:]], start_new_session=True)
 while process.poll() is None:
     pass
 """
 
 
-def test_the_process_that_watches_is_no_other() -> None:
-    """Between it and the trial stands the keeper."""
-    command = [sys.executable, "-c", WATCHING, MEASURING]
+@pytest.mark.parametrize("above", [1, 2])
+def test_the_process_that_watches_is_no_other(above: int) -> None:
+    """Between it and the trial is the keeper or, if the trial was forked, the keeper and its server."""
+    command = [sys.executable, "-c", WATCHING, MEASURING, str(above)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     used, own = map(float, done.stdout.split())
     assert used > 0.1

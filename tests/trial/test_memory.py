@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from loaders._trial import memory
-from tests.conftest import Strategy
+from tests.conftest import EACH_START, Strategy
 
 MIB = 2**20
 
@@ -23,6 +23,7 @@ def _off_by(size: int) -> float:
     return max(MIB, 0.01 * size)
 
 
+@EACH_START
 @pytest.mark.parametrize("mebibytes", [1, 16, 256])
 def test_an_array_of_known_size_is_the_peak_and_is_retained_if_kept(strategy: Strategy, mebibytes: int) -> None:
     record = strategy(f"sys.path.append(np.ones({mebibytes} * 2**17))\nreturn right")
@@ -32,6 +33,7 @@ def test_an_array_of_known_size_is_the_peak_and_is_retained_if_kept(strategy: St
     assert record.metrics.retained_memory == pytest.approx(size, abs=_off_by(size))
 
 
+@EACH_START
 @pytest.mark.parametrize("mebibytes", [16, 256])
 def test_an_array_that_is_freed_is_in_the_peak_and_not_retained(strategy: Strategy, mebibytes: int) -> None:
     record = strategy(f"a = np.ones({mebibytes} * 2**17)\ndel a\nreturn right")
@@ -40,6 +42,7 @@ def test_an_array_that_is_freed_is_in_the_peak_and_not_retained(strategy: Strate
     assert record.metrics.retained_memory == pytest.approx(0, abs=MIB)
 
 
+@EACH_START
 def test_a_strategy_that_does_nothing_needs_nothing(strategy: Strategy) -> None:
     record = strategy("return right")
     assert record.metrics.peak_memory == pytest.approx(0, abs=MIB)
@@ -49,6 +52,7 @@ def test_a_strategy_that_does_nothing_needs_nothing(strategy: Strategy) -> None:
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what stands behind memory")
 
 
+@EACH_START
 @on_linux
 @pytest.mark.parametrize("name", ["x.sorted", "libx.so"])
 def test_a_mapped_file_is_in_the_peak_and_the_system_can_take_it_back(
@@ -72,6 +76,7 @@ def test_a_mapped_file_is_in_the_peak_and_the_system_can_take_it_back(
     assert record.metrics.needed_memory == pytest.approx(16 * MIB, abs=2 * MIB)
 
 
+@EACH_START
 @on_linux
 def test_a_spike_before_a_file_is_mapped_is_needed(strategy: Strategy, tmp_path: Path) -> None:
     """What the file holds later is no part of it; it is seen from outside if it lasts some hundredths of a second."""
@@ -89,6 +94,7 @@ def test_a_spike_before_a_file_is_mapped_is_needed(strategy: Strategy, tmp_path:
     assert record.metrics.needed_memory == pytest.approx(64 * MIB, abs=2 * MIB)
 
 
+@EACH_START
 @on_linux
 def test_shared_memory_is_told_apart_and_cannot_be_taken_back(strategy: Strategy) -> None:
     record = strategy(
@@ -117,6 +123,7 @@ def test_the_code_of_libraries_is_mapped_before_anything_is_measured() -> None:
     assert mapped[1] < MIB / 16
 
 
+@EACH_START
 @on_linux
 def test_workers_that_leak_are_seen_in_the_tree(strategy: Strategy) -> None:
     """64 KiB a step in another process: nothing of it shows in the process that reads."""
@@ -140,11 +147,13 @@ def test_workers_that_leak_are_seen_in_the_tree(strategy: Strategy) -> None:
     assert growth.slope == pytest.approx(2**16, rel=0.25)  # a tree is looked at some ten times a second
 
 
+@EACH_START
 def test_memory_that_was_never_touched_is_not_counted(strategy: Strategy) -> None:
     record = strategy("sys.path.append(np.empty(512 * 2**17))\nreturn right")
     assert record.metrics.peak_memory == pytest.approx(0, abs=2 * MIB)
 
 
+@EACH_START
 def test_a_second_trial_finds_nothing_of_the_first(strategy: Strategy) -> None:
     body = "a = np.ones(64 * 2**17)\nreturn right"
     first, second = strategy(body), strategy(body)
@@ -152,6 +161,7 @@ def test_a_second_trial_finds_nothing_of_the_first(strategy: Strategy) -> None:
     assert second.metrics.peak_memory == pytest.approx(first.metrics.peak_memory, abs=MIB)
 
 
+@EACH_START
 @pytest.mark.skipif(not memory.Malloc().available, reason="mallinfo2 is glibc's (2.33 and later)")
 def test_what_malloc_keeps_is_told_from_what_is_in_use(strategy: Strategy) -> None:
     """Fragmentation: 64 MiB in pieces below the mmap threshold, of which all but the last are freed."""
@@ -188,6 +198,7 @@ def test_cpu_time_of_known_length_is_counted_children_included(strategy: Strateg
     assert with_child.metrics.cpu_time > 0.28
 
 
+@EACH_START
 def test_a_process_tree_of_known_size_is_counted(strategy: Strategy) -> None:
     """Three children of 64 MiB each beside the strategy's own nothing."""
     child = "import time; a = bytearray(64 * 2**20); a[::4096] = b'x' * len(a[::4096]); time.sleep(1.5)"
@@ -220,6 +231,15 @@ def test_the_sampler_sees_what_lasts_and_forgets_when_reset() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel keeps a peak that can be reset on Linux only")
 def test_the_kernel_keeps_the_peak() -> None:
     assert isinstance(memory.peak_instrument(), memory.KernelPeak)
+
+
+def test_what_the_system_tells_is_known_beforehand(monkeypatch: pytest.MonkeyPatch) -> None:
+    status, rollup = Path("/proc/self/status"), Path("/proc/self/smaps_rollup")
+    assert memory.tells_kinds(tree=False) == (status.exists() and "RssAnon:" in status.read_text())
+    assert memory.tells_kinds(tree=True) == (rollup.exists() and "Pss_Anon:" in rollup.read_text())
+    for name, is_tree in (("KINDS", False), ("SHARES", True)):
+        monkeypatch.setattr(memory, name, (b"NoSuchField:",))
+        assert not memory.tells_kinds(tree=is_tree)
 
 
 def test_a_process_that_is_gone_holds_nothing() -> None:

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from loaders._corpus import Corpus
 from loaders._trial import Trial, run_trial
-from tests.conftest import Strategy
+from tests.conftest import ROOT, Strategy
 
 
 @pytest.mark.python
@@ -37,3 +39,11 @@ def test_a_missing_package_that_is_declared_optional_is_skipped_in_words(corpus:
         Trial("selection", "planted", {"images": "500"}, str(corpus.root), 1, outside=[str(file)]), corpus
     )
     assert (record.status, record.message) == ("skipped", "no_such_package is not installed")
+
+
+def test_a_server_has_imported_what_every_trial_does_and_no_more() -> None:
+    ready = "import sys\nfrom loaders._trial import server\nprint(server._import({}), *sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", ready], cwd=ROOT, capture_output=True, text=True, check=True)
+    modules = set(done.stdout.split())
+    assert modules >= {"loaders._trial.assemble", "loaders._trial.convert", "loaders.questions.batching.tfdata"}
+    assert not modules & {"tensorflow", "cv2", "skimage", "scipy", "threads:"}

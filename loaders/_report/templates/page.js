@@ -197,13 +197,13 @@ const totals = (section, epochs) => {
 for (const section of all("section.comparison")) {
   const controls = section.querySelector(".controls");
   const { filter, baseline, epochs } = controls.elements;
-  const rows = all("tr[data-strategy]", section);
+  const rows = all("tr[data-words]", section);
   controls.hidden = false;
   controls.addEventListener("submit", (event) => event.preventDefault());
   filter.addEventListener("input", () => {
     const wanted = filter.value.trim().toLowerCase();
     for (const row of rows) row.hidden = !row.dataset.words.toLowerCase().includes(wanted);
-    for (const tier of all(".tier", section)) tier.hidden = !all("tr[data-strategy]", tier).some((row) => !row.hidden);
+    for (const tier of all(".tier", section)) tier.hidden = !all("tr[data-words]", tier).some((row) => !row.hidden);
     const shown = rows.filter((row) => !row.hidden).length;
     controls.querySelector(".shown").textContent = wanted ? `${shown} of ${rows.length} rows shown` : "";
   });

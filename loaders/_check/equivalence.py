@@ -1,0 +1,308 @@
+"""Whether trials in forks measure the same as trials in fresh processes: pairs of trials in, verdicts out. Pure.
+
+A pair is a fresh and a forked trial of one strategy, one right after the other, with the same seed. A strategy's
+difference is the mean over its pairs; a question's is the mean over its strategies in each round, then over rounds.
+Rounds are the independent samples, because the forked trials of a round share a server and may deviate together. Times
+are compared in logarithms, memory in bytes.
+
+The judge's verdict on a question rests on a 95 % interval. Those of its strategies hold together (Bonferroni), so that
+of many equal ones none seems to differ.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
+
+import msgspec
+
+from loaders._judge import CONFIDENCE, RESOLUTION, Difference, decide
+from loaders._stats import SHORTEST
+from loaders._trial.record import SCHEMA, Environment, Record
+from loaders._words import ABSENT
+
+NAME = "start.jsonl"
+"""The log of these trials, beside the trial log."""
+
+TIME, TIME_OF_EACH = 1.02, 1.05
+"""Factors: a question's steady time must be shown to lie within the first one, and no strategy's wholly beyond the
+second one."""
+
+MEMORY, MEMORY_SHARE = RESOLUTION, 0.01
+"""Bytes, and a share of the fresh figure: the larger of the two is the margin of memory."""
+
+REPEATEDLY = 2
+"""Failures: a single one may be chance."""
+
+Verdict = Literal["within", "beyond", "undecided", "reported"]
+Way = Literal["fresh", "forked"]
+
+
+class Figure(msgspec.Struct, frozen=True):
+    """A metric that is compared; without ``is_judged`` its difference is only reported."""
+
+    heading: str
+    is_time: bool
+    is_judged: bool
+
+
+FIGURES: Mapping[str, Figure] = {
+    "steady_time": Figure("steady time", is_time=True, is_judged=True),
+    "peak_memory": Figure("peak", is_time=False, is_judged=True),
+    "retained_memory": Figure("retained", is_time=False, is_judged=True),
+    "epoch_time": Figure("first epoch", is_time=True, is_judged=False),
+    "first_batch_time": Figure("first batch", is_time=True, is_judged=False),
+}
+"""By metric. Start-up is only reported: the figures of it are taken from fresh trials."""
+
+
+class Compared(msgspec.Struct, frozen=True):
+    """By how much one figure of forked trials differs from that of fresh ones.
+
+    Attributes
+    ----------
+    value, low, high
+        The difference and its interval: for times as a share (0.01 is 1 % longer), for memory in bytes. No interval
+        with a single pair.
+    pairs
+        The number of independent samples: pairs, or rounds.
+    margin
+        How much it may differ, in the same unit; ``None`` if it is only reported.
+    rounds
+        If undecided, the total number that would decide; ``None`` if that is unknown or too many.
+    """
+
+    value: float
+    low: float | None
+    high: float | None
+    pairs: int
+    verdict: Verdict
+    margin: float | None = None
+    rounds: int | None = None
+
+
+class OfStrategy(msgspec.Struct, frozen=True):
+    """What was compared of one strategy; ``failed`` counts the trials that were not ok, by how they began."""
+
+    strategy: str
+    pairs: int
+    figures: dict[str, Compared]
+    failed: dict[Way, int]
+
+    @property
+    def fails_forked(self) -> bool:
+        """Whether it has failed in forks repeatedly and never in a fresh process."""
+        return self.failed["forked"] >= REPEATEDLY and not self.failed["fresh"]
+
+    def beyond(self, metric: str) -> bool:
+        """Whether a figure's whole interval lies beyond its margin."""
+        return metric in self.figures and self.figures[metric].verdict == "beyond"
+
+
+class Equivalence(msgspec.Struct, frozen=True):
+    """What was compared of one question.
+
+    Attributes
+    ----------
+    skipped
+        Why nothing was compared; if so, the rest is empty.
+    verdict
+        Whether forked trials of the question measure the same as fresh ones.
+    started
+        When the first trial started.
+    rounds
+        The number of rounds that every strategy which never failed has finished.
+    pooled
+        Each figure over these strategies, in these rounds.
+    """
+
+    question: str
+    skipped: str = ""
+    verdict: Literal["same", "different", "not shown yet", "skipped"] = "skipped"
+    case: dict[str, str] = {}
+    started: str = ""
+    environment: Environment = Environment()
+    rounds: int = 0
+    pooled: dict[str, Compared] = {}
+    strategies: list[OfStrategy] = []
+
+
+def judged(records: Iterable[Record]) -> list[Equivalence]:
+    """Compare the trials of each question; of several runs the last counts."""
+    by_question: dict[str, list[Record]] = {}
+    for record in records:
+        if record.schema == SCHEMA:
+            by_question.setdefault(record.question, []).append(record)
+    return [_judged([each for each in found if each.run == found[-1].run]) for _, found in sorted(by_question.items())]
+
+
+def _judged(records: Sequence[Record]) -> Equivalence:
+    names = sorted({each.strategy for each in records})
+    failed: Counter[tuple[str, str]] = Counter(
+        (each.strategy, each.process) for each in records if each.status not in ("ok", "skipped")
+    )
+    pooled: dict[str, Compared] = {}
+    own: dict[str, dict[str, Compared]] = {name: {} for name in names}
+    for metric in FIGURES:
+        pairs = {name: _pairs(records, name, metric) for name in names}
+        pairs = {name: found for name, found in pairs.items() if found}
+        for name, found in pairs.items():
+            own[name][metric] = _compared(metric, {name: found}, TIME_OF_EACH, 1 - (1 - CONFIDENCE) / len(pairs))
+        whole = {name: found for name, found in pairs.items() if not failed[name, "fresh"] + failed[name, "forked"]}
+        if whole and set.intersection(*map(set, whole.values())):
+            pooled[metric] = _compared(metric, whole, TIME, CONFIDENCE)
+    strategies = [
+        OfStrategy(
+            name,
+            max((each.pairs for each in own[name].values()), default=0),
+            own[name],
+            {"fresh": failed[name, "fresh"], "forked": failed[name, "forked"]},
+        )
+        for name in names
+    ]
+    environment = max((each.environment for each in records), key=lambda each: len(each.packages))
+    return Equivalence(
+        question=records[0].question,
+        verdict=_verdict(pooled, strategies),
+        case=records[0].case,
+        started=min(each.started for each in records),
+        environment=environment,
+        rounds=max((each.pairs for each in pooled.values()), default=0),
+        pooled=pooled,
+        strategies=strategies,
+    )
+
+
+def _verdict(
+    pooled: Mapping[str, Compared], strategies: Sequence[OfStrategy]
+) -> Literal["same", "different", "not shown yet"]:
+    judged = [metric for metric, each in FIGURES.items() if each.is_judged]
+    found = [pooled[metric].verdict if metric in pooled else "undecided" for metric in judged]
+    if "beyond" in found or any(each.fails_forked or any(map(each.beyond, judged)) for each in strategies):
+        return "different"
+    return "same" if set(found) == {"within"} else "not shown yet"
+
+
+def _pairs(records: Iterable[Record], strategy: str, metric: str) -> dict[int, tuple[float, float]]:
+    """Return a strategy's values by round, fresh and forked, of the rounds that have both."""
+    found: dict[str, dict[int, float]] = {"fresh": {}, "forked": {}}
+    for record in records:
+        value = getattr(record.metrics, metric)
+        is_measured = value is not None and (value >= SHORTEST or not FIGURES[metric].is_time)
+        if record.strategy == strategy and record.status == "ok" and is_measured:
+            found[record.process][record.round] = value
+    fresh, forked = found["fresh"], found["forked"]
+    return {index: (fresh[index], forked[index]) for index in sorted(fresh.keys() & forked.keys())}
+
+
+def _compared(
+    metric: str, pairs: Mapping[str, Mapping[int, tuple[float, float]]], factor: float, confidence: float
+) -> Compared:
+    """Compare the pairs of strategies by round, in the rounds that all of them have; ``factor`` is for times."""
+    import numpy as np
+
+    rounds = sorted(set.intersection(*map(set, pairs.values())))
+    fresh, forked = np.moveaxis(np.array([[found[index] for index in rounds] for found in pairs.values()]), 2, 0)
+    if FIGURES[metric].is_time:
+        samples, margin = np.log(forked / fresh).mean(axis=0), math.log(factor)
+    else:
+        samples, margin = (forked - fresh).mean(axis=0), max(MEMORY, MEMORY_SHARE * abs(float(fresh.mean())))
+    count = len(rounds)
+    error = float(samples.std(ddof=1)) / math.sqrt(count) if count > 1 else math.inf
+    difference = Difference(float(samples.mean()), error, count - 1, count)
+    verdict, needed = decide(difference, within=margin, beyond=margin, confidence=confidence, alike=confidence)
+    unit = math.expm1 if FIGURES[metric].is_time else float
+    low, high = difference.bounds(confidence) if count > 1 else (None, None)
+    words: dict[str, Verdict] = {"no difference": "within", "undecided": "undecided"}
+    is_judged = FIGURES[metric].is_judged
+    return Compared(
+        unit(difference.value),
+        None if low is None else unit(low),
+        None if high is None else unit(high),
+        count,
+        words.get(verdict, "beyond") if is_judged else "reported",
+        unit(margin) if is_judged else None,
+        needed if is_judged else None,
+    )
+
+
+HEADINGS = ("question", "strategies", "rounds", *(each.heading for each in FIGURES.values()), "verdict")
+
+STRATEGY_HEADINGS = ("strategy", "pairs", *(each.heading for each in FIGURES.values()), "failed")
+
+METHOD = (
+    "Differences of forked trials to fresh ones. A question's figures are means over its strategies, with 95 % "
+    f"intervals over rounds; steady time must lie within ±{100 * (TIME - 1):.0f} %, memory within ±1 MiB or "
+    f"{100 * MEMORY_SHARE:.0f} %, whichever is more. The intervals of a question's strategies hold together "
+    f"(Bonferroni); none may lie wholly beyond ±{100 * (TIME_OF_EACH - 1):.0f} % of steady time, or beyond the margin "
+    "of memory. The first epoch and the first batch are only reported: start figures are taken from fresh trials."
+)
+"""What the tables show."""
+
+
+def lines(found: Iterable[Equivalence]) -> list[tuple[str, ...]]:
+    """Return the cells under ``HEADINGS``, a line for each question in which something was compared."""
+    return [
+        (
+            each.question,
+            str(len(each.strategies)),
+            str(each.rounds),
+            *(in_words(metric, each.pooled.get(metric)) for metric in FIGURES),
+            each.verdict,
+        )
+        for each in found
+        if not each.skipped
+    ]
+
+
+def strategy_lines(each: Equivalence) -> list[tuple[str, ...]]:
+    """Return the cells of a question's strategies under ``STRATEGY_HEADINGS``."""
+    return [
+        (
+            one.strategy,
+            str(one.pairs),
+            *(in_words(metric, one.figures.get(metric)) for metric in FIGURES),
+            ", ".join(f"{count} {way}" for way, count in one.failed.items() if count) or ABSENT,
+        )
+        for one in each.strategies
+    ]
+
+
+def in_words(metric: str, each: Compared | None) -> str:
+    """Put a difference into words: ``+0.4 % (-0.6 to +1.3): within ±2 %``."""
+    if each is None:
+        return ABSENT
+    unit, scale = ("%", 100.0) if FIGURES[metric].is_time else ("MiB", 2.0**-20)
+    digits = 1 if FIGURES[metric].is_time else 2
+    value = f"{each.value * scale:+.{digits}f} {unit}"
+    if each.low is None or each.high is None:
+        return f"{value} (single pair)"
+    found = f"{value} ({each.low * scale:+.{digits}f} to {each.high * scale:+.{digits}f})"
+    if each.margin is None:
+        return found
+    margin = f"±{each.margin * scale:.3g} {unit}"
+    if each.verdict == "undecided":
+        return f"{found}: undecided about {margin}{f', {each.rounds} rounds would decide' * bool(each.rounds)}"
+    return f"{found}: {each.verdict} {margin}"
+
+
+def sentences(each: Equivalence) -> list[str]:
+    """Name the strategies of a question that differ, or of which it is not known yet."""
+    said = []
+    for metric, figure in FIGURES.items():
+        if not figure.is_judged:
+            continue
+        known = {one.strategy: one.figures[metric] for one in each.strategies if metric in one.figures}
+        beyond = [f"{name} ({in_words(metric, found)})" for name, found in known.items() if found.verdict == "beyond"]
+        unsure = [name for name, found in known.items() if found.verdict == "undecided"]
+        what = f"{each.question}, {figure.heading}"
+        if beyond:
+            said.append(f"{what}: forked trials differ in {', '.join(beyond)}.")
+        if unsure and not figure.is_time:  # of time a strategy must only not be beyond
+            said.append(f"{what}: not shown to be within the margin for {', '.join(unsure)}.")
+    failing = [one.strategy for one in each.strategies if one.fails_forked]
+    if failing:
+        said.append(f"{each.question}: only forked trials fail of {', '.join(failing)}.")
+    return said

@@ -1,0 +1,137 @@
+"""Fresh and forked trials of the same strategies in turn, for ``equivalence`` to judge.
+
+Rounds go through one question after the other. In each round, a question has a new server; its strategies come in an
+order shuffled anew, and each runs fresh and forked, one right after the other, in random order.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import get_args
+
+import msgspec
+
+from loaders import _compare, _registry
+from loaders._check.equivalence import Way
+from loaders._compare import GIVE_UP_AFTER, SEED, Plan
+from loaders._corpus import Corpus
+from loaders._trial import Record, Trial, log, run_trial, watch
+from loaders._trial.launch import Server
+
+AMOUNT = "x4"
+"""The amount of data, for questions that vary it: the smallest one at which all have the three batches in an epoch that
+a steady time needs. What a fork costs weighs more in a short epoch."""
+
+EPOCHS = 4
+"""The steady time is then the median of at least three epochs."""
+
+NO_FORKS = "this system cannot fork trials (Linux 5.14 or later can), so all start fresh"
+NO_TENSORFLOW = "its trials always start fresh: a server saves nothing without TensorFlow"
+
+
+def plan(question: str, corpus: Corpus) -> Plan:
+    """Return what is run of a question in each round: its default case, all strategies."""
+    asked = _registry.find_question(question)
+    case = {**asked.default_case, **({asked.size_axis: AMOUNT} if asked.size_axis else {})}
+    return _compare.plan(question, corpus, rounds=1, only=case, epochs=max(EPOCHS, asked.quick_epochs))
+
+
+def forked_in(planned: Plan) -> list[str]:
+    """Return the strategies that may run in forks: those that set no variables for their process."""
+    (case,) = planned.cases
+    trials = {each: _trial(planned, each, 0) for each in planned.strategies_in(case)}
+    return [each for each, trial in trials.items() if not trial.variables and not trial.skip]
+
+
+def _trial(planned: Plan, strategy: str, index: int) -> Trial:
+    return planned.trial(strategy, planned.cases[0], SEED + index)
+
+
+def measure(
+    plans: Sequence[Plan],
+    path: Path,
+    *,
+    rounds: int,
+    seconds: float = math.inf,
+    begin: Callable[[Trial], None] = lambda _: None,
+    done: Callable[[Record], None] = lambda _: None,
+    say: Callable[[str], None] = lambda _: None,
+    clock: Callable[[], float] = time.monotonic,
+) -> list[Record]:
+    """Run the pairs of some rounds, as far as time allows, and return their records.
+
+    Each trial is appended to the log as soon as it ends. Trials that the same code has already logged count: after an
+    interruption in the middle of a pair, only its other half is run. A question whose server cannot fork is left out,
+    and ``say`` is told why.
+    """
+    until = clock() + seconds
+    keys = {planned.question: planned.key for planned in plans}
+    records = [each for each in log.read(path, say) if each.run == keys.get(each.question) and each.round < rounds]
+    for record in records:
+        done(record)
+    refused: set[str] = set()
+    for index, planned in itertools.product(range(rounds), plans):
+        due = list(_due(planned, index, records))
+        if not due or planned.question in refused or clock() >= until:
+            continue
+        with _serving(planned) as server:
+            if server.reason:
+                say(f"{planned.question}: its trials cannot be forked: {server.reason}")
+                refused.add(planned.question)
+                continue
+            for strategy, ways in due:
+                if clock() >= until:
+                    break
+                for way in ways:
+                    trial = _trial(planned, strategy, index)
+                    begin(trial)
+                    record = run_trial(
+                        trial,
+                        planned.corpus,
+                        run=keys[planned.question],
+                        round=index,
+                        planned=2 * len(forked_in(planned)),
+                        server=server if way == "forked" else None,
+                        repeats=watch.repeats_left(records),
+                    )
+                    record = _without_traces(record)
+                    log.append(path, record)
+                    records.append(record)
+                    done(record)
+    return records
+
+
+@contextlib.contextmanager
+def _serving(planned: Plan) -> Iterator[Server]:
+    server = Server(planned.modules)
+    try:
+        yield server
+    finally:
+        server.end()
+
+
+def _due(planned: Plan, index: int, records: Sequence[Record]) -> Iterator[tuple[str, list[Way]]]:
+    """Yield the strategies that must still be run in a round, each with the ways to begin; both are shuffled."""
+    shuffled = random.Random(f"{planned.question} {index}")  # noqa: S311
+    names = forked_in(planned)
+    shuffled.shuffle(names)
+    for name in names:
+        ways: list[Way] = list(get_args(Way))
+        shuffled.shuffle(ways)
+        own = [each for each in records if (each.question, each.strategy) == (planned.question, name)]
+        bad = [each.process for each in own if each.status != "ok"]
+        there = {each.process for each in own if each.round == index}
+        if max(map(bad.count, ways)) < GIVE_UP_AFTER and (missing := [way for way in ways if way not in there]):
+            yield name, missing
+
+
+def _without_traces(record: Record) -> Record:
+    """Return a record without its long lists, which nothing here is concluded from."""
+    metrics = msgspec.structs.replace(record.metrics, memory_trace=None, steps=None, walk=None)
+    return msgspec.structs.replace(record, metrics=metrics)

@@ -1,0 +1,284 @@
+"""How the two sides run their trials: alike, in forks where both can fork, and timed only once proven.
+
+Each side has a process that runs its trials (``loaders._check.serve``). A commit that is too old for that runs each
+trial by its own command line; then the other side does so too, so that no ratio joins a fresh trial and a forked one.
+
+Before a strategy is timed, one trial of each side proves that it delivers what its question asks. Later trials of the
+same code are not all checked, because a check takes as long as the rest: one of each side in every fourth block is, and
+all are as long as none has passed. Every trial must deliver as many samples as the proven one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from loaders import _registry
+from loaders._check.serve import ATTEMPTS, Asked, Order, Round
+from loaders._check.sides import Side
+from loaders._compare import CHECKED
+
+GRACE = 20.0
+"""Seconds allowed for a side's process to end what it has started, which takes milliseconds."""
+
+
+class Served:
+    """A side's process that runs its trials.
+
+    Attributes
+    ----------
+    offer
+        What it answered to ``start``; ``None`` if its tree is too old for it.
+    """
+
+    def __init__(self, side: Side, asked: Asked) -> None:
+        self._side, self._asked = side, asked
+        self.offer: dict[str, Any] | None = None
+        self._launch()
+
+    def _launch(self) -> None:
+        self._printed = tempfile.TemporaryFile()  # noqa: SIM115 - ``end`` closes it
+        self._process = subprocess.Popen(
+            [*self._side.command, "trial", "--serve", str(os.getpid())],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._printed,
+            cwd=self._side.root,
+            env=self._side.variables,
+            start_new_session=True,  # Ctrl-C reaches the check alone, which then ends this
+        )
+
+    def start(self) -> None:
+        """Say what will be measured, and await the offer; the corpus is built, and the first server started."""
+        self.offer = self._ask(self._asked)
+
+    def tell(self, line: msgspec.Struct) -> None:
+        """Send a line."""
+        assert self._process.stdin is not None  # noqa: S101 - for the type checker: a pipe was asked for
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(msgspec.json.encode(line) + b"\n")
+            self._process.stdin.flush()
+
+    def answer(self) -> dict[str, Any] | None:
+        """Return the next answer; ``None`` if the process has ended."""
+        assert self._process.stdout is not None  # noqa: S101 - as above
+        line = self._process.stdout.readline()
+        return json.loads(line) if line.endswith(b"\n") else None
+
+    @property
+    def refusal(self) -> str:
+        """Why it made no offer."""
+        return self._last_words()
+
+    def _ask(self, line: msgspec.Struct) -> dict[str, Any] | None:
+        self.tell(line)
+        return self.answer()
+
+    def trial(self, order: Order) -> dict[str, Any]:
+        """Run a trial and return its record; if the process ends meanwhile, once more in a new one."""
+        said = ""
+        for _ in range(ATTEMPTS):
+            if record := self._ask(order):
+                return record
+            said = self._last_words()
+            self.end()
+            self._launch()
+            self.start()
+        return {"status": "failed", "message": f"the process that runs the trials of {self._side.name} ended: {said}"}
+
+    def _last_words(self) -> str:
+        code = self._process.wait()
+        self._printed.seek(0)
+        return f"exit code {code}: {self._printed.read().decode(errors='replace').strip()[-500:]}"
+
+    def end(self) -> None:
+        """End the process, and with it what it has started."""
+        process = self._process
+        for pipe in filter(None, (process.stdin, process.stdout)):
+            with contextlib.suppress(BrokenPipeError):
+                pipe.close()
+        if sys.platform != "win32":  # where this would not let it end its trial
+            process.terminate()
+        try:
+            process.wait(GRACE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        self._printed.close()
+
+
+class Trials(Protocol):
+    """Runs the trials of both sides."""
+
+    def begin(self) -> None:
+        """Prepare the next round of blocks."""
+
+    def start_of(self, name: str) -> str:
+        """Return how the trials of a strategy start, ``fresh`` or ``forked``."""
+
+    def of(self, question: str, name: str) -> Sequence[Callable[[int], dict[str, Any]]]:
+        """Return what runs a trial of a strategy with a seed, for each side."""
+
+
+class Alone:
+    """Each trial by its side's command line, because one of the sides knows no other way."""
+
+    def __init__(self, sides: Sequence[Side], size: str) -> None:
+        self._sides, self._size = sides, size
+
+    def begin(self) -> None:
+        """See ``Trials``."""
+
+    def start_of(self, name: str) -> str:  # noqa: ARG002
+        """See ``Trials``."""
+        return "fresh"
+
+    def of(self, question: str, name: str) -> Sequence[Callable[[int], dict[str, Any]]]:
+        """See ``Trials``."""
+
+        def running(side: Side) -> Callable[[int], dict[str, Any]]:
+            return lambda seed: side.trial([question, name, "--size", self._size, "--seed", str(seed)])
+
+        return [running(side) for side in self._sides]
+
+
+class Together:
+    """The trials of both sides by processes that hold servers."""
+
+    def __init__(self, served: Sequence[Served], size: str) -> None:
+        self._served, self._size = served, size
+        a, b = ((each.offer or {}).get("forks", []) for each in served)
+        self._forked = set(a) & set(b)
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why a side cannot fork, in words."""
+        return [each.offer["reason"] for each in self._served if each.offer and each.offer["reason"]]
+
+    def begin(self) -> None:
+        """See ``Trials``: both servers import at the same time, while nothing is measured."""
+        if self._forked:
+            for each in self._served:
+                each.tell(Round())
+            for each in self._served:
+                each.answer()
+
+    def start_of(self, name: str) -> str:
+        """See ``Trials``."""
+        return "forked" if name in self._forked else "fresh"
+
+    def of(self, question: str, name: str) -> Sequence[Callable[[int], dict[str, Any]]]:
+        """See ``Trials``."""
+        known = _registry.questions().get(question)
+        pair = _Pair(
+            [each.trial for each in self._served],
+            [question, name, "--size", self._size, *_amount(known)],
+            forked=f"{question}.{name}" in self._forked,
+        )
+        return pair.a, pair.b
+
+
+def _amount(question: _registry.Question | None) -> list[str]:
+    """Return the arguments for the second smallest amount of data, if a question's default is more.
+
+    A block of a quarter of the data takes a quarter of the time, and blocks are what a verdict needs.
+    """
+    if question is None or not question.size_axis:
+        return []
+    axis, values = question.size_axis, list(question.axes[question.size_axis])
+    is_more = values.index(question.default_case[axis]) > 1
+    return ["--case", f"{axis}={values[1]}"] if is_more else []
+
+
+class _Pair:
+    """The trials of one strategy on both sides, with the same arguments and checks."""
+
+    def __init__(
+        self,
+        sides: Sequence[Callable[[Order], dict[str, Any]]],
+        arguments: Sequence[str],
+        *,
+        forked: bool,
+    ) -> None:
+        self._sides, self._arguments, self._forked = sides, list(arguments), forked
+        self._proofs: list[dict[str, Any] | None] = []
+        self._counts = [0, 0]
+
+    def a(self, seed: int) -> dict[str, Any]:
+        """Run a trial of A."""
+        return self._run(0, seed)
+
+    def b(self, seed: int) -> dict[str, Any]:
+        """Run a trial of B."""
+        return self._run(1, seed)
+
+    def _run(self, side: int, seed: int) -> dict[str, Any]:
+        if not self._proofs:
+            self._prove()
+        proof = self._proofs[side]
+        record = self._ordered(side, seed, checked=proof is None or self._is_again_due(side))
+        self._counts[side] += 1
+        if record["status"] != "ok":
+            return record
+        if proof is None:
+            self._proofs[side] = record["metrics"]
+        elif not proof.get("lost") and record["metrics"].get("samples") != proof.get("samples"):
+            message = f"delivered {record['metrics'].get('samples')} samples, and {proof.get('samples')} when checked"
+            return {**record, "status": "wrong_output", "message": message}
+        return record
+
+    def _is_again_due(self, side: int) -> bool:
+        """Whether this is a side's first trial in a block whose output is checked."""
+        return self._counts[side] % (2 * CHECKED) == 2 * (CHECKED - 1)
+
+    def _prove(self) -> None:
+        """Run one checked trial of each side, whose figures do not count."""
+        records = [self._ordered(side, 0, checked=True) for side in (0, 1)]
+        self._proofs = [each["metrics"] if each["status"] == "ok" else None for each in records]
+
+    def _ordered(self, side: int, seed: int, *, checked: bool) -> dict[str, Any]:
+        arguments = [*self._arguments, "--seed", str(seed)]
+        return self._sides[side](Order(arguments, forked=self._forked, checked=checked))
+
+
+@contextlib.contextmanager
+def trials(
+    sides: Sequence[Side],
+    strategies: Mapping[str, Sequence[str]],
+    size: str,
+    say: Callable[[str], None],
+    *,
+    fresh: bool = False,
+) -> Iterator[Trials]:
+    """Start what runs both sides' trials of these strategies; nothing of it is left running afterwards.
+
+    Parameters
+    ----------
+    say
+        Called with why trials are not forked.
+    fresh
+        Fork none.
+    """
+    asked = Asked({question: list(names) for question, names in strategies.items()}, size, fresh)
+    with contextlib.ExitStack() as stack:
+        served = []
+        for side in sides:
+            served.append(each := Served(side, asked))
+            stack.callback(each.end)
+            each.start()
+            if each.offer is None:
+                say(f"{side.name} cannot fork its trials, so all start in fresh processes ({each.refusal})")
+                yield Alone(sides, size)
+                return
+        together = Together(served, size)
+        for reason in together.reasons:
+            say(f"trials start in fresh processes: {reason}")
+        yield together

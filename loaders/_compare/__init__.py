@@ -1,0 +1,23 @@
+"""Comparison runs: rounds of trials, each trial saved at once, resumable after a break.
+
+``plans``     what a comparison runs, and how its trials start
+``schedule``  which trials come next, from those that are there; pure
+``running``   servers, the time budget, and the log
+"""
+
+from loaders._compare.plans import SEED, Plan, cheapest_first, plan
+from loaders._compare.running import run, run_together
+from loaders._compare.schedule import CHECKED, GIVE_UP_AFTER, is_left, open_ratios
+
+__all__ = [
+    "CHECKED",
+    "GIVE_UP_AFTER",
+    "SEED",
+    "Plan",
+    "cheapest_first",
+    "is_left",
+    "open_ratios",
+    "plan",
+    "run",
+    "run_together",
+]

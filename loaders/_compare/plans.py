@@ -1,0 +1,263 @@
+"""What a comparison runs, and how its trials start."""
+
+from __future__ import annotations
+
+import ctypes.util
+import functools
+import hashlib
+import platform
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from loaders import _registry
+from loaders._corpus import SIZES, Corpus
+from loaders._errors import InputError
+from loaders._trial import Trial, imports, machine, pages
+
+SEED = 1
+"""Seed of the first round; each later round adds one, so every round draws anew and all strategies draw alike."""
+
+PACKAGE = Path(__file__).parents[1]
+"""The code that a trial's figures depend on."""
+
+LEAST_ROUNDS = 8
+"""Rounds of every strategy, if as many are asked for. Later rounds are only for what may still be the fastest, and for
+what is undecided."""
+
+MOST_ROUNDS = 24
+"""Where a precision is asked for, what has not reached it by this round is left undecided."""
+
+UNTIL = 0.05
+"""Half the width of a ratio's 95 % interval, at which no more rounds are needed: half of the smallest difference that
+the page calls one."""
+
+QUICK_ROUNDS = 3
+"""A comparison on a time budget begins with these rounds of the quick strategies: fewer say nothing about how far
+trials differ, nor about how memory grows with the data. Then every strategy runs once."""
+
+FRESH_ROUNDS = 3
+"""Where figures are published, the first rounds of the default cases start in fresh processes, which alone show what a
+start takes."""
+
+MEMORY_SHARE = 0.8
+"""Default memory limit of a trial, as a share of the available memory, so that no trial takes down the machine."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a comparison runs. Two plans with the same ``key`` may share trials.
+
+    Attributes
+    ----------
+    rounds
+        The most rounds that a strategy is run in a case; from ``LEAST_ROUNDS`` on only if something is open.
+    memory_limit
+        Bytes for each trial's process tree; by default a share of the memory available when the trial begins.
+    deadline
+        Seconds for each trial.
+    epochs
+        How often a trial drains its strategy.
+    fresh
+        Whether every trial runs in a fresh process, though it might run in a fork.
+    staged
+        Whether the quick strategies come first, for a time budget.
+    until
+        Half the width of a ratio's interval at which it needs no more rounds, as a share; ``None`` if only a verdict
+        is asked for.
+    """
+
+    question: str
+    strategies: tuple[str, ...]
+    cases: tuple[dict[str, str], ...]
+    rounds: int
+    corpus: Corpus
+    memory_limit: int | None
+    deadline: float
+    outside: tuple[str, ...] = ()
+    epochs: int = 1
+    fresh: bool = False
+    staged: bool = False
+    until: float | None = None
+
+    @property
+    def modules(self) -> dict[str, set[str]]:
+        """The modules that the strategies import, each with the attributes that they use."""
+        found: dict[str, set[str]] = {"numpy": set()}
+        for strategy in self.strategies:
+            variant = _registry.find_variant(self.question, strategy)
+            for function in filter(None, (variant.build, variant.convert)):
+                for name, attributes in _registry.imports_of(function).items():
+                    found.setdefault(name, set()).update(attributes)
+            for name in imports.known(self.trial(strategy, self.cases[0], SEED)):
+                found.setdefault(name, set())
+        return found
+
+    @functools.cached_property
+    def forks(self) -> bool:
+        """Whether trials run in forks of a server: where the system can, and it saves the import of TensorFlow."""
+        return not self.fresh and pages.AVAILABLE and any(name.startswith("tensorflow") for name in self.modules)
+
+    def starts_fresh(self, index: int, case: dict[str, str], strategies: Sequence[str]) -> bool:
+        """Whether a round of a case runs in fresh processes: all of its strategies do or none, so that ratios hold."""
+        known = _registry.variants(self.question)
+        shows_start = SIZES[self.corpus.manifest.size].all_cases and index < FRESH_ROUNDS
+        return (
+            not self.forks
+            or (shows_start and case in _registry.find_question(self.question).default_cases)
+            or any(known[each].variables or known[each].preload for each in strategies)
+        )
+
+    @property
+    def key(self) -> str:
+        """Digest of everything that a trial's figures depend on, including the code of this package.
+
+        How many rounds are asked for is not in it, nor what time they may take: more of the same continues a run.
+        """
+        decides = [self.question, *self.strategies, repr(self.cases), self.corpus.manifest.key]
+        decides += [
+            self.corpus.manifest.size,
+            str(self.deadline),
+            str(self.memory_limit),
+            str(self.epochs),
+            str(self.fresh),
+            str(self.staged),
+        ]
+        decides += [platform.python_version(), repr(machine.packages()), repr(machine.variables())]
+        files = sorted(PACKAGE.rglob("*.py")) + [Path(file) for file in self.outside]
+        state = hashlib.blake2b("\n".join(decides).encode(), digest_size=4)
+        for file in files:
+            state.update(file.read_bytes())
+        return state.hexdigest()
+
+    def strategies_in(self, case: dict[str, str]) -> list[str]:
+        """Return the strategies that run in a case."""
+        known = _registry.variants(self.question)
+        return [each for each in self.strategies if known[each].runs_in(case)]
+
+    @property
+    def whole_rounds(self) -> int:
+        """After this many rounds, only what is open goes on."""
+        return QUICK_ROUNDS + 1 if self.staged else min(self.rounds, LEAST_ROUNDS)
+
+    def beforehand(self, index: int, case: dict[str, str]) -> list[str]:
+        """Return the strategies of one of the whole rounds, which are known before anything is measured."""
+        if not self.staged or index >= QUICK_ROUNDS:
+            return self.strategies_in(case)
+        question = _registry.find_question(self.question)
+        main = [each for each in self.cases if each in question.default_cases] or self.cases
+        quick = set(_quick(self.question))
+        return [each for each in self.strategies_in(case) if each in quick] if case in main else []
+
+    @property
+    def trials(self) -> int:
+        """The number of trials in its whole rounds."""
+        return sum(len(self.beforehand(index, case)) for index in range(self.whole_rounds) for case in self.cases)
+
+    def trial(self, strategy: str, case: dict[str, str], seed: int) -> Trial:
+        """Return the trial of one strategy, with the process settings that its declaration asks for."""
+        variant = _registry.find_variant(self.question, strategy)
+        variables, skip = dict(variant.variables), ""
+        if variant.preload:
+            library = ctypes.util.find_library(variant.preload)
+            if library and sys.platform == "linux":
+                variables["LD_PRELOAD"] = library
+            else:
+                skip = f"the library {variant.preload} is not installed"
+        return Trial(
+            question=self.question,
+            strategy=strategy,
+            case=case,
+            corpus=str(self.corpus.root.absolute()),
+            seed=seed,
+            epochs=self.epochs,
+            outside=list(self.outside),
+            variables=variables,
+            skip=skip,
+            memory_limit=self.memory_limit or default_memory_limit(),
+            deadline=self.deadline,
+        )
+
+
+def plan(
+    question: str,
+    corpus: Corpus,
+    *,
+    rounds: int | None = None,
+    all_cases: bool | None = None,
+    memory_limit: int | None = None,
+    deadline: float = 600.0,
+    outside: tuple[str, ...] = (),
+    epochs: int | None = None,
+    fresh: bool = False,
+    quick: bool = False,
+    only: dict[str, str] | None = None,
+    budgeted: bool = False,
+    until: float | None = None,
+) -> Plan:
+    """Return the plan of a question's comparison; the corpus's size sets what is not given.
+
+    With ``only``, only the cases with these values of axes are run. With ``quick``, only the strategies that carry the
+    question's finding are run, and those from ``outside`` files. ``budgeted`` says that there is a time budget: unless
+    figures are to be published, the quick strategies come first. See ``Plan`` for the others.
+
+    Raises
+    ------
+    InputError
+        If no strategy runs in any of the cases.
+    """
+    size = SIZES[corpus.manifest.size]
+    asked = _registry.find_question(question)
+    quick_ones = _quick(question)
+    every = bool(only) or (size.all_cases if all_cases is None else all_cases)
+    wanted = (only or {}).items()
+    if until is None and rounds is None and (budgeted or size.all_cases):
+        until = UNTIL
+    planned = Plan(
+        question=question,
+        strategies=tuple(name for name in _registry.variants(question) if not quick or name in quick_ones),
+        cases=tuple(case for case in (asked.cases if every else asked.default_cases) if wanted <= case.items()),
+        rounds=rounds or (MOST_ROUNDS if until else size.rounds),
+        corpus=corpus,
+        memory_limit=memory_limit,
+        deadline=deadline,
+        outside=outside,
+        epochs=epochs or (asked.epochs if size.all_cases else asked.quick_epochs),
+        fresh=fresh,
+        staged=budgeted and not size.all_cases,
+        until=until,
+    )
+    if not any(map(planned.strategies_in, planned.cases)):
+        possible = "; ".join(_spelled(case) for case in asked.cases if planned.strategies_in(case))
+        raise InputError(
+            f"no strategy of {question} runs with {_spelled(only or asked.default_case)}; "
+            f"these values go together: {possible}"
+        )
+    return planned
+
+
+def cheapest_first(plans: Iterable[Plan]) -> list[Plan]:
+    """Return plans in an order that completes as many questions as possible before the time is up.
+
+    Calibration comes first, as the others need the resolution that it measures, then the question with fewest trials.
+    """
+    return sorted(plans, key=lambda each: (not _registry.find_question(each.question).calibrates, each.trials))
+
+
+def _quick(question: str) -> list[str]:
+    """Return the strategies that carry a question's finding, and those from outside files."""
+    known = _registry.variants(question)
+    return [*_registry.quick(question), *(name for name, each in known.items() if each.is_outside)]
+
+
+def _spelled(case: Mapping[str, str]) -> str:
+    """Write a case, or part of one, in the command line's syntax."""
+    return " ".join(f"{axis}={value}" for axis, value in case.items())
+
+
+def default_memory_limit() -> int:
+    """Return a trial's default memory limit in bytes."""
+    return int(psutil.virtual_memory().available * MEMORY_SHARE)

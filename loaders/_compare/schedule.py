@@ -1,0 +1,228 @@
+"""Which trials come next, from the records that are there. Pure.
+
+A round runs one case at a time, so that what is paired lies close together in time. The order of a question's cases,
+and of the strategies in each, is shuffled afresh in each round. Questions advance together, round by round.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from loaders import _registry, _rows
+from loaders._compare.plans import Plan
+from loaders._judge import Judged, fitted
+from loaders._rows import Row
+from loaders._stats import Estimate
+from loaders._trial import Record
+from loaders._trial.metrics import Metrics
+
+GIVE_UP_AFTER = 2
+"""A strategy that has failed this many times is not run again in the same comparison."""
+
+LOOKS = (4, 6, 8, 12, 16, 20)
+"""After these numbers of rounds it is decided what goes on until the next look: what may still be the fastest, and what
+is undecided. Looks are fixed beforehand: looking after every round would eventually drop the true best."""
+
+CHECKED = 4
+"""What a strategy delivers is checked in one of this many rounds, because a check takes as long as the rest of a trial;
+in the others, only its number of samples is. Nothing is left unchecked before a trial has passed."""
+
+Records = Mapping[str, Sequence[Record]]
+"""The records of a command's comparisons, by question."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """The trials of one case in one round.
+
+    Attributes
+    ----------
+    strategies
+        Those that are still due, in their order.
+    planned
+        The number of trials of the question's round.
+    fresh
+        Whether they run in fresh processes.
+    """
+
+    plan: Plan
+    index: int
+    case: dict[str, str]
+    strategies: list[str]
+    planned: int
+    fresh: bool
+
+
+def blocks(plans: Sequence[Plan], records: Records) -> Iterator[Block]:
+    """Yield what is due, in its order. ``records`` may grow while this is read, and must, to get to later rounds."""
+    looked: dict[str, set[str]] = {}
+    for index in range(max(each.rounds for each in plans)):
+        for plan in plans:
+            if index < plan.rounds:
+                yield from _of_round(plan, index, records[plan.question], looked)
+
+
+def is_left(plans: Sequence[Plan], records: Records) -> bool:
+    """Whether anything is due."""
+    return any(True for _ in blocks(plans, records))
+
+
+def _of_round(plan: Plan, index: int, records: Sequence[Record], looked: dict[str, set[str]]) -> Iterator[Block]:
+    wanted = [(case, _wanted(plan, index, case, records, looked)) for case in plan.cases]
+    planned = sum(len(strategies) for _, strategies in wanted)
+    order = random.Random(f"{plan.question} {index}")  # noqa: S311
+    order.shuffle(wanted)
+    for case, strategies in wanted:
+        order.shuffle(strategies)
+        of_case = [each for each in records if each.case == case]
+        due = [name for name in strategies if _is_due(index, [each for each in of_case if each.strategy == name])]
+        if due:
+            yield Block(plan, index, case, due, planned, plan.starts_fresh(index, case, strategies))
+
+
+def _is_due(index: int, own: Sequence[Record]) -> bool:
+    """Whether a strategy's trial of a round is not done, and it has not failed too often in this case."""
+    failures = sum(each.status != "ok" for each in own)
+    return failures < GIVE_UP_AFTER and all(each.round != index for each in own)
+
+
+def is_checked(index: int, own: Sequence[Record]) -> bool:
+    """Whether what a strategy delivers in a round is checked, after its trials in the same case."""
+    return index % CHECKED == 0 or not any(each.status == "ok" and each.checked for each in own)
+
+
+def held_to(record: Record, own: Sequence[Record]) -> Record:
+    """Return a record; if it was not checked, as wrong output if its number of samples is not that of a checked trial.
+
+    Strategies that may lose samples are held to nothing.
+    """
+    proven = next((each.metrics for each in own if each.status == "ok" and each.checked), None)
+    if record.checked or record.status != "ok" or proven is None or record.metrics.samples == proven.samples:
+        return record
+    if _registry.find_variant(record.question, record.strategy).may_lose:
+        return record
+    message = f"delivered {record.metrics.samples} samples, and {proven.samples} when checked"
+    return msgspec.structs.replace(record, status="wrong_output", message=message, metrics=Metrics())
+
+
+def _wanted(
+    plan: Plan, index: int, case: dict[str, str], records: Sequence[Record], looked: dict[str, set[str]]
+) -> list[str]:
+    """Return the strategies of a round in a case."""
+    if index < plan.whole_rounds:
+        return plan.beforehand(index, case)
+    if _registry.find_question(plan.question).calibrates:
+        return []  # no loader is chosen there
+    look = max(each for each in LOOKS if each <= index)
+    name = f"{plan.question} {case} {look}"
+    if name not in looked:
+        before = [each for each in records if each.case == case and each.round < look]
+        looked[name] = goes_on(before, plan.until)
+    return [each for each in plan.strategies_in(case) if each in looked[name]]
+
+
+def goes_on(records: Sequence[Record], until: float | None) -> set[str]:
+    """Return the strategies of one case that need more rounds, and those that they are compared with.
+
+    Without ``until``, those that may be the fastest go on in any case.
+    """
+    leading = contenders(records) if until is None else set()
+    return leading | {name for each in _open(records, until) for name in (each.strategy, each.other)}
+
+
+def contenders(records: Sequence[Record]) -> set[str]:
+    """Return the strategies of one case that may still be the fastest, once or over many epochs, and the baseline.
+
+    A strategy whose output one of them reproduces is included: the difference that remains between them is asked too.
+    """
+    return _contenders(_rows.comparison(records).rows) if records else set()
+
+
+def _contenders(rows: Sequence[Row]) -> set[str]:
+    found = {row.strategy for row in rows if row.in_best or row.in_best_total or row.is_baseline}
+    # Strategies that keep or convert all data are no option if it does not fit, so the others are also judged apart.
+    if among := [row.strategy for row in _rows.plain(rows)]:
+        found.update(fitted({row.strategy: row.times for row in rows if row.times}).best(among).names)
+    return found | {row.matches for row in rows if row.matches and row.strategy in found}
+
+
+@dataclass(frozen=True)
+class Open:
+    """A ratio that needs more rounds.
+
+    Attributes
+    ----------
+    figure
+        ``time`` or ``memory``.
+    half
+        Half the width of its 95 % interval, as a share; infinite after a single round.
+    rounds
+        The number of rounds in total that would do; ``None`` if that is unknown.
+    """
+
+    case: dict[str, str]
+    strategy: str
+    other: str
+    figure: str
+    half: float
+    rounds: int | None
+
+
+def open_ratios(plan: Plan, records: Sequence[Record]) -> list[Open]:
+    """Return what a comparison has left open, case by case."""
+    return [
+        each
+        for case in plan.cases
+        if not _registry.find_question(plan.question).calibrates
+        for each in _open([record for record in records if record.case == case], plan.until)
+    ]
+
+
+def _open(records: Sequence[Record], until: float | None) -> list[Open]:
+    """Return the ratios of one case that are undecided, or wider than ``until`` where a headline rests on them."""
+    if not records:
+        return []
+    rows = _rows.comparison(records).rows
+    leading = _contenders(rows)
+    baseline = next((row.strategy for row in rows if row.is_baseline), "")
+    fastest = next((row.strategy for row in rows if row.in_best and row.best is None), "")
+    # Keyed by figure and pair: the baseline may be the fastest, and is then met twice.
+    found: dict[tuple[str, frozenset[str]], Open] = {}
+    for row in rows:
+        for figure, other, judged in (
+            ("time", baseline, row.ratio),
+            ("time", fastest, row.best),
+            ("time", row.matches or "", row.pair),
+            ("memory", baseline, row.peak_ratio),
+        ):
+            if judged is None or not judged.ratio.resolved:
+                continue  # more rounds of what the instrument cannot resolve would not help
+            half = half_width(judged.ratio)
+            wide = until is not None and figure == "time" and row.strategy in leading and half > until
+            if wide or judged.verdict == "undecided":
+                needed = _rounds(judged, half, until if wide else None)
+                pair = figure, frozenset((row.strategy, other))
+                found.setdefault(pair, Open(row.case, row.strategy, other, figure, half, needed))
+    return list(found.values())
+
+
+def half_width(ratio: Estimate) -> float:
+    """Return half the width of a ratio's interval, as a share: 0.05 for a ratio that is known within 5 %."""
+    if ratio.low is None or ratio.high is None or ratio.low <= 0:
+        return math.inf
+    return math.sqrt(ratio.high / ratio.low) - 1
+
+
+def _rounds(judged: Judged, half: float, until: float | None) -> int | None:
+    """Return how many rounds would do: an interval narrows with the root of their number."""
+    if until is None:
+        return judged.rounds
+    if math.isinf(half):
+        return None
+    narrower = math.ceil(judged.ratio.count * (math.log1p(half) / math.log1p(until)) ** 2)
+    return max(narrower, judged.rounds or 0)

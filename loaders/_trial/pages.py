@@ -1,0 +1,72 @@
+"""The pages of a process that forks, so that a fork has them too.
+
+A fork differs from a new process in what the kernel has mapped. Pages of files are not mapped in a fork until they are
+touched, and pages that hold data are shared with the parent until they are written to. What is measured first would pay
+for both, and memory would seem to grow that was there before. So a fork begins by populating what is present in its
+parent: 65 ms with TensorFlow.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+MADV_POPULATE_READ, MADV_POPULATE_WRITE = 22, 23
+"""Available since Linux 5.14 (https://man7.org/linux/man-pages/man2/madvise.2.html)."""
+
+
+def _is_available() -> bool:
+    """Try to populate one page."""
+    if sys.platform != "linux":
+        return False
+    with mmap.mmap(-1, mmap.PAGESIZE) as page:
+        try:
+            page.madvise(MADV_POPULATE_WRITE)
+        except OSError:
+            return False
+    return True
+
+
+AVAILABLE = _is_available()
+"""Whether the kernel can populate pages."""
+
+PRESENT = 1 << 63
+"""Set in an entry of ``/proc/PID/pagemap`` if the page is in memory
+(https://docs.kernel.org/admin-guide/mm/pagemap.html)."""
+
+Range = tuple[int, int, int]
+"""Of addresses: first, one beyond the last, and the advice that populates it."""
+
+
+def present() -> list[Range]:
+    """Return the ranges of addresses whose pages are in memory here, each with the advice that maps it in a fork.
+
+    What can be written to is populated by writing, so that a fork has pages of its own and pays for none later.
+    """
+    import numpy as np
+
+    page, found = os.sysconf("SC_PAGE_SIZE"), []
+    with open("/proc/self/pagemap", "rb", buffering=0) as pagemap:  # noqa: PTH123
+        for line in Path("/proc/self/maps").read_text().splitlines():
+            fields = line.split(maxsplit=5)  # 7f0c1000-7f0c2000 rw-p 00001000 fe:00 1234   /path/name.so.1
+            kind, name = fields[1], fields[5] if len(fields) > 5 else ""
+            if kind[0] != "r" or kind[3] != "p" or name in ("[vvar]", "[vsyscall]", "[vvar_vclock]", "[vdso]"):
+                continue
+            begin, end = (int(each, 16) for each in fields[0].split("-"))
+            entries = np.frombuffer(os.pread(pagemap.fileno(), (end - begin) // page * 8, begin // page * 8), np.uint64)
+            there = np.concatenate([[False], entries & np.uint64(PRESENT) != 0, [False]])
+            edges = np.flatnonzero(there[1:] != there[:-1]) * page + begin
+            advice = MADV_POPULATE_WRITE if kind[1] == "w" else MADV_POPULATE_READ
+            found += [(int(low), int(high), advice) for low, high in zip(edges[::2], edges[1::2], strict=True)]
+    return found
+
+
+def populate(ranges: Iterable[Range]) -> None:
+    """Map ranges of addresses as ``present`` found them in the parent."""
+    madvise = ctypes.CDLL(None).madvise
+    for begin, end, advice in ranges:
+        madvise(ctypes.c_void_p(begin), ctypes.c_size_t(end - begin), advice)

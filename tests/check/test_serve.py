@@ -1,0 +1,213 @@
+"""The process that runs one side's trials, with real servers and cheap strategies."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import psutil
+import pytest
+
+from loaders._check import serve
+from loaders._check.serve import Asked, Forks, Order, Round
+from loaders._corpus import Corpus
+from loaders._errors import InputError
+from loaders._trial import Record, Trial
+from loaders._trial.launch import LostServerError
+from tests.check.conftest import await_trial, left, needs_forks
+from tests.conftest import ROOT
+from tests.trial.test_log import RECORD
+
+TRIAL = Trial("selection", "quick", {}, "", 1)
+CORPUS: Any = None
+
+
+class Servers:
+    """Servers that are lost in these of their trials, counted from 0."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *lost: int, reason: str = "") -> None:
+        self.started, self.ended, self.trials = 0, 0, 0
+        self.lost, self.reason = lost, reason
+        monkeypatch.setattr(serve, "Server", self.server)
+        monkeypatch.setattr(serve, "run_trial", self.run_trial)
+
+    def server(self, modules: Any) -> Any:
+        self.started += 1
+
+        def end() -> None:
+            self.ended += 1
+
+        return SimpleNamespace(reason=self.reason, is_lost=False, end=end)
+
+    def run_trial(self, trial: Trial, corpus: Corpus, *, server: Any, **_: object) -> Record:
+        self.trials += 1
+        server.is_lost = self.trials - 1 in self.lost
+        if server.is_lost and self.trials % 2:  # before the fork, or after it
+            raise LostServerError
+        return msgspec.structs.replace(RECORD, seed=self.trials)
+
+
+def test_a_server_serves_until_the_next_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    servers = Servers(monkeypatch)
+    with Forks({}) as forks:
+        for _ in range(2):
+            forks.begin()
+            forks.run(TRIAL, CORPUS)
+            forks.run(TRIAL, CORPUS)
+        assert (servers.started, servers.ended, servers.trials) == (2, 1, 4)
+    assert servers.ended == 2
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_trial_whose_server_is_lost_runs_once_more(monkeypatch: pytest.MonkeyPatch, first: int) -> None:
+    servers = Servers(monkeypatch, first)
+    with Forks({}) as forks:
+        for _ in range(first):
+            forks.run(TRIAL, CORPUS)
+        assert forks.run(TRIAL, CORPUS).seed == first + 2, "the record of the lost one is none"
+    assert servers.started == servers.ended == 2
+
+
+def test_a_trial_whose_server_is_lost_again_fails_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    Servers(monkeypatch, 0, 1)
+    with Forks({}) as forks, pytest.raises(InputError, match="was ended twice; free memory, or use --fresh"):
+        forks.run(TRIAL, CORPUS)
+
+
+def test_a_server_that_cannot_fork_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    Servers(monkeypatch, reason="its imports have started 3 threads")
+    with Forks({}) as forks, pytest.raises(InputError, match="its imports have started 3 threads; use --fresh"):
+        forks.run(TRIAL, CORPUS)
+
+
+NAMES = ["planted_quick", "planted_slow", "planted_set"]
+
+
+class Process:
+    """``trial --serve``, asked through its pipes."""
+
+    def __init__(self, variables: dict[str, str]) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "loaders", "trial", "--serve", str(os.getpid())],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=variables,
+            start_new_session=True,
+        )
+
+    def tell(self, line: msgspec.Struct) -> None:
+        assert self.process.stdin
+        self.process.stdin.write(msgspec.json.encode(line) + b"\n")
+        self.process.stdin.flush()
+
+    def ask(self, line: msgspec.Struct) -> dict[str, Any]:
+        assert self.process.stdout
+        self.tell(line)
+        found: dict[str, Any] = json.loads(self.process.stdout.readline())
+        return found
+
+
+@pytest.fixture
+def served(variables: dict[str, str]) -> Iterator[Process]:
+    """The process, which leaves nothing behind."""
+    process = Process(variables)
+    with process.process:
+        yield process
+        process.process.kill()
+    assert left(variables) == []
+
+
+ASKED = Asked({"selection": NAMES}, "tiny")
+
+
+def _order(name: str, seed: int = 1, *, forked: bool = True, checked: bool = True) -> Order:
+    return Order(["selection", name, "--size", "tiny", "--seed", str(seed)], forked=forked, checked=checked)
+
+
+@needs_forks
+def test_trials_are_forked_or_fresh_as_ordered(served: Process) -> None:
+    offer = served.ask(ASKED)
+    assert offer == {"forks": ["selection.planted_quick", "selection.planted_slow"], "reason": ""}
+    forked = served.ask(_order("planted_quick"))
+    assert (forked["status"], forked["process"], forked["message"]) == ("ok", "forked", "")
+    assert served.ask(Round()) == offer
+    fresh = served.ask(_order("planted_set", forked=False))
+    assert (fresh["status"], fresh["process"]) == ("ok", "fresh")
+    wrong = served.ask(_order("planted_quick", seed=8))
+    assert wrong["status"] == "wrong_output"
+    unchecked = served.ask(_order("planted_quick", seed=8, checked=False))
+    assert (unchecked["status"], unchecked["checked"]) == ("ok", False)
+    unknown = served.ask(_order("planted_nowhere"))
+    assert unknown["status"] == "failed"
+    assert "planted_nowhere" in unknown["message"]
+    option = served.ask(Order(["selection", "planted_quick", "--later"], forked=True, checked=True))
+    assert (option["status"], "--later" in option["message"]) == ("failed", True)
+    assert served.process.stdin
+    served.process.stdin.close()
+    assert served.process.wait(20) == 0, "it ends with its input"
+
+
+@needs_forks
+def test_what_must_be_fresh_is_not_offered(served: Process) -> None:
+    assert served.ask(msgspec.structs.replace(ASKED, fresh=True)) == {"forks": [], "reason": ""}
+
+
+PARENT = """
+import sys
+from pathlib import Path
+from loaders._check.serve import Asked
+from loaders._check.sides import Side
+from loaders._check.trials import Served
+from tests.check.test_serve import ASKED, _order
+root = Path({root!r})
+served = Served(Side("A", root, Path(sys.executable), root / "results"), ASKED)
+served.start()
+print("told", flush=True)
+print(served.trial(_order("planted_slow", seed=9, forked={forked})), flush=True)
+"""
+
+
+@needs_forks
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("forked", [True, False])
+def test_whoever_is_killed_nothing_isleft(
+    variables: dict[str, str], tmp_path: Path, how: signal.Signals, *, forked: bool
+) -> None:
+    code = PARENT.format(root=str(ROOT), forked=forked)
+    parent = subprocess.Popen(
+        [sys.executable, "-c", code], cwd=ROOT, env=variables, stdout=subprocess.PIPE, start_new_session=True
+    )
+    assert parent.stdout
+    assert parent.stdout.readline() == b"told\n"
+    await_trial(tmp_path)
+    parent.send_signal(how)
+    parent.communicate(timeout=20)
+    assert left(variables) == []
+
+
+@needs_forks
+def test_a_server_that_is_killed_costs_only_time(served: Process, tmp_path: Path) -> None:
+    served.ask(ASKED)
+    served.tell(_order("planted_slow", seed=9))
+    await_trial(tmp_path)
+    (server,) = psutil.Process(served.process.pid).children()
+    server.kill()
+    end = time.monotonic() + 60
+    while (again := psutil.Process(served.process.pid).children()) in ([], [server]):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    again[-1].kill()
+    assert served.process.stdout
+    record = json.loads(served.process.stdout.readline())
+    assert record["status"] == "failed"
+    assert "ended twice" in record["message"] or "cannot be forked" in record["message"]
+    assert served.ask(_order("planted_quick"))["status"] == "ok", "the next trial has a new server"

@@ -1,0 +1,214 @@
+"""How both sides run their trials, with sides that are simulated."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any, cast
+
+import psutil
+import pytest
+
+from loaders._check import trials
+from loaders._check.serve import Asked, Order
+from loaders._check.sides import Side
+
+MIB = 2**20
+
+
+class Ordered:
+    """A side that answers every order with a record, and notes the orders."""
+
+    def __init__(self, **record: Any) -> None:
+        self.orders: list[Order] = []
+        self.record = record
+
+    def __call__(self, order: Order) -> dict[str, Any]:
+        self.orders.append(order)
+        metrics = {"epoch_time": 0.5, "steady_time": 0.1, "samples": 40, "peak_memory": MIB}
+        return {"status": "ok", "message": "", "metrics": metrics, **self.record}
+
+
+def _pair(a: Ordered, b: Ordered) -> trials._Pair:
+    return trials._Pair([a, b], ["batching", "x"], forked=True)
+
+
+def test_each_side_is_proven_before_it_is_timed_and_now_and_then_again() -> None:
+    a, b = Ordered(), Ordered()
+    pair = _pair(a, b)
+    for seed in range(1, 9):
+        for run in (pair.a, pair.b, pair.b, pair.a):
+            assert run(seed)["status"] == "ok"
+    assert [each.checked for each in a.orders] == [True, *([False] * 6 + [True, False]) * 2]
+    assert [each.checked for each in b.orders] == [each.checked for each in a.orders]
+    assert a.orders == b.orders, "the same trials on both sides"
+    assert all(each.forked for each in a.orders)
+
+
+def test_a_side_that_delivers_the_wrong_data_is_never_timed() -> None:
+    wrong = Ordered(status="wrong_output", message="delivered 3")
+    pair = _pair(Ordered(), wrong)
+    assert [pair.b(seed)["status"] for seed in range(12)] == ["wrong_output"] * 12
+    assert all(each.checked for each in wrong.orders)
+
+
+def test_a_side_that_fails_its_proof_may_prove_itself_later() -> None:
+    side = Ordered(status="timed_out")
+    pair = _pair(side, Ordered())
+    pair.a(1)
+    side.record = {}
+    assert pair.a(1)["status"] == "ok"
+    assert [each.checked for each in side.orders] == [True, True, True]
+    pair.a(2)
+    assert not side.orders[-1].checked
+
+
+def test_a_trial_that_is_not_checked_must_deliver_as_many_samples() -> None:
+    side = Ordered()
+    pair = _pair(side, Ordered())
+    assert pair.a(1)["status"] == "ok"
+    side.record = {"metrics": {"steady_time": 0.1, "samples": 39}}
+    found = pair.a(1)
+    assert found["status"] == "wrong_output"
+    assert found["message"] == "delivered 39 samples, and 40 when checked"
+
+
+@pytest.mark.parametrize(
+    ("question", "arguments"),
+    [("batching", ["--case", "data=x4"]), ("caching", ["--case", "data=x4"]), ("selection", []), ("resize", [])],
+)
+def test_blocks_use_a_quarter_of_the_data_where_the_default_is_all(question: str, arguments: list[str]) -> None:
+    from loaders import _registry
+
+    assert trials._amount(_registry.find_question(question)) == arguments
+    assert trials._amount(None) == []
+
+
+ANSWERS = """
+import json, os, sys, time
+print("said", file=sys.stderr)
+json.loads(sys.stdin.readline())
+print(json.dumps({{"forks": {forks}, "reason": {reason!r}}}), flush=True)
+for line in sys.stdin:
+    request = json.loads(line)
+    with open({log!r}, "a") as file:
+        print(request["type"], *request.get("arguments", []), {name!r}, file=file)
+    {does}
+    print(json.dumps({{"status": "ok", "metrics": {{}}}}), flush=True)
+"""
+
+
+class Fake:
+    """A side whose process is a script."""
+
+    def __init__(
+        self, root: Path, does: str = "pass", forks: tuple[str, ...] = (), reason: str = "", name: str = "fake"
+    ) -> None:
+        self.name, self.root, self.log = name, root, root / "log"
+        self.variables = dict(os.environ)
+        script = root / f"{name}.py"
+        script.write_text(ANSWERS.format(forks=list(forks), reason=reason, log=str(self.log), does=does, name=name))
+        self.command = [sys.executable, str(script)]
+
+    @property
+    def lines(self) -> list[str]:
+        return self.log.read_text().splitlines()
+
+
+def _served(side: Fake) -> trials.Served:
+    served = trials.Served(cast(Side, side), Asked({"batching": ["x"]}, "tiny"))
+    served.start()
+    return served
+
+
+ORDER = Order(["batching", "x"], forked=True, checked=False)
+
+
+def test_a_process_that_ends_is_started_once_more(tmp_path: Path) -> None:
+    mark = tmp_path / "died"
+    side = Fake(tmp_path, f"if not os.path.exists({str(mark)!r}): open({str(mark)!r}, 'w'); os._exit(3)")
+    with contextlib.closing(_Closing(_served(side))) as closing:
+        assert closing.served.trial(ORDER)["status"] == "ok"
+    assert len(side.lines) == 2
+
+
+def test_a_process_that_ends_again_makes_a_failed_trial_and_the_next_one_runs(tmp_path: Path) -> None:
+    mark = tmp_path / "healed"
+    side = Fake(tmp_path, f"if not os.path.exists({str(mark)!r}): os._exit(3)")
+    with contextlib.closing(_Closing(_served(side))) as closing:
+        record = closing.served.trial(ORDER)
+        assert record["status"] == "failed"
+        assert record["message"] == "the process that runs the trials of fake ended: exit code 3: said"
+        mark.touch()
+        assert closing.served.trial(ORDER)["status"] == "ok"
+
+
+class _Closing:
+    def __init__(self, served: trials.Served) -> None:
+        self.served = served
+
+    def close(self) -> None:
+        self.served.end()
+
+
+def test_a_process_is_ended_while_it_runs_a_trial(tmp_path: Path) -> None:
+    served = _served(Fake(tmp_path, "time.sleep(100)"))
+    process = psutil.Process(served._process.pid)
+    served.tell(ORDER)
+    begun = time.monotonic()
+    served.end()
+    assert time.monotonic() - begun < trials.GRACE
+    assert not process.is_running()
+
+
+def _running(tmp_path: Path, *sides: Fake, fresh: bool = False) -> Any:
+    said: list[str] = []
+    manager = trials.trials([cast(Side, each) for each in sides], {"batching": ["x"]}, "tiny", said.append, fresh=fresh)
+    return manager, said
+
+
+def test_what_one_side_cannot_fork_starts_fresh_on_both(tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / name).mkdir()
+    a = Fake(tmp_path / "a", forks=("batching.x", "batching.y"), name="A")
+    b = Fake(tmp_path / "b", forks=("batching.x",), name="B")
+    manager, said = _running(tmp_path, a, b)
+    with manager as found:
+        assert [found.start_of(f"batching.{each}") for each in "xyz"] == ["forked", "fresh", "fresh"]
+        found.begin()
+        run_a, _ = found.of("batching", "y")
+        run_a(3)
+    assert [each.split()[0] for each in a.lines] == ["Round", "Order", "Order"], "a new server, the proof and the trial"
+    assert not said
+
+
+def test_nothing_begins_where_nothing_is_forked(tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / name).mkdir()
+    a, b = (
+        Fake(tmp_path / "a", forks=("batching.x",)),
+        Fake(tmp_path / "b", reason="its imports have started 3 threads"),
+    )
+    manager, said = _running(tmp_path, a, b)
+    with manager as found:
+        found.begin()
+        assert found.start_of("batching.x") == "fresh"
+    assert not a.log.exists()
+    assert said == ["trials start in fresh processes: its imports have started 3 threads"]
+
+
+def test_a_side_too_old_for_it_makes_both_run_each_trial_alone(tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / name).mkdir()
+    a, b = Fake(tmp_path / "a", forks=("batching.x",)), Fake(tmp_path / "b", name="old")
+    b.command = [sys.executable, "-c", "raise SystemExit('No such option: --serve')"]
+    manager, said = _running(tmp_path, a, b)
+    with manager as found:
+        assert isinstance(found, trials.Alone)
+        assert found.start_of("batching.x") == "fresh"
+    assert said == [
+        "old cannot fork its trials, so all start in fresh processes (exit code 1: No such option: --serve)"
+    ]
