@@ -147,7 +147,7 @@ def _run_trial(block: Block, trial: Trial, run: str, servers: _Servers, records:
             round=block.index,
             planned=block.planned,
             server=server,
-            repeats=watch.repeats_left(records),
+            repeats=0 if block.plan.staged else watch.repeats_left(records),  # a quick look has no time for it
         )
         return held_to(record, own), server
 

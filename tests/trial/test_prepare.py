@@ -47,3 +47,22 @@ def test_a_server_has_imported_what_every_trial_does_and_no_more() -> None:
     modules = set(done.stdout.split())
     assert modules >= {"loaders._trial.assemble", "loaders._trial.convert", "loaders.questions.batching.tfdata"}
     assert not modules & {"tensorflow", "cv2", "skimage", "scipy", "threads:"}
+
+
+def test_operations_that_tensorflow_imports_late_are_imported_beforehand() -> None:
+    """Without it the first run of nearly every strategy would be void."""
+    script = """
+import sys
+from loaders._trial.prepare import import_ahead
+def strategy(job):
+    import tensorflow as tf
+threads = import_ahead(strategy)
+before = set(sys.modules)
+import tensorflow as tf
+files = tf.data.Dataset.range(4)
+mixed = tf.data.Dataset.sample_from_datasets([files.interleave(lambda each: tf.data.Dataset.range(each)), files])
+list(mixed.cache().shuffle(2).batch(2).prefetch(1).take(1))
+print(sorted(set(sys.modules) - before))
+"""
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert not [each for each in done.stdout.split() if "tensorflow.python.data.ops" in each], done.stdout
