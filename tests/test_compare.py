@@ -270,10 +270,10 @@ def test_questions_advance_together_and_calibration_stays_cheap(corpus: Corpus, 
     assert max(index for index, _ in order) > 3
 
 
-def test_a_budget_completes_as_many_questions_as_possible(corpus: Corpus) -> None:
-    order = [each.question for each in _compare.cheapest_first(_staged(corpus, *_registry.questions()))]
+def test_a_budget_begins_with_what_needs_most_trials(corpus: Corpus) -> None:
+    order = [each.question for each in _compare.weightiest_first(_staged(corpus, *_registry.questions()))]
     assert order[0] == "calibration"
-    assert order.index("selection") < order.index("caching") < order.index("batching")
+    assert order.index("batching") < order.index("caching") < order.index("selection")
 
 
 def test_with_all_amounts_that_the_law_of_memory_needs(corpus: Corpus) -> None:
@@ -507,6 +507,7 @@ def test_what_is_delivered_is_checked_first_and_then_in_every_fourth_round() -> 
     assert schedule.is_checked(3, []), "a strategy that begins later is checked as it begins"
     assert schedule.is_checked(3, _own(True, status="wrong_output")), "nothing is left unchecked before it has passed"
     assert schedule.is_checked(3, _own(False, False))
+    assert schedule.is_checked(5, _own(True, True)), "what was checked in an earlier group of four says nothing"
 
 
 def test_a_comparison_checks_the_first_round_and_every_fourth(planned: Plan, timed: Timed) -> None:
@@ -539,3 +540,20 @@ def test_what_delivers_another_number_of_samples_unchecked_is_wrong() -> None:
     losing = next(name for name, each in _registry.variants("read_order").items() if each.may_lose)
     kept = delivers(639, checked=False, strategy=losing)
     assert schedule.held_to(kept, [proven]) == kept
+
+
+def test_a_quick_look_checks_each_strategy_with_one_amount_of_data(
+    corpus: Corpus, timed: Timed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (planned,) = _staged(corpus, "caching")
+    checked: list[tuple[int, str]] = []
+
+    def noted(trial: Trial, corpus: Corpus, **more: Any) -> Record:
+        checked.extend([(more["round"], trial.strategy)] * trial.checked)
+        return msgspec.structs.replace(timed(trial, corpus, **more), checked=trial.checked)
+
+    monkeypatch.setattr(running, "run_trial", noted)
+    _compare.run_together([planned], seconds=2 * planned.trials - 1, clock=timed.clock)
+    quick = set(_registry.quick("caching"))
+    first = {(0 if each in quick else 3, each) for each in _registry.variants("caching")}
+    assert sorted(checked) == sorted(first)

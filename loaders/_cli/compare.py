@@ -90,7 +90,7 @@ def command(
     ]
     seconds = minutes and 60 * minutes
     with _terminal.progress(sum(each.trials for each in plans), seconds) as bar:
-        order = _compare.cheapest_first(plans)
+        order = _compare.weightiest_first(plans)
         every = _compare.run_together(order, seconds=seconds, done=bar.done, begin=bar.begin, say=say)
     calibration = _resolution.newest(log.read(log.log_path(machine.machine_name())))
     found: list[Comparison] = []

@@ -5,7 +5,7 @@
 ``running``   servers, the time budget, and the log
 """
 
-from loaders._compare.plans import SEED, Plan, cheapest_first, plan
+from loaders._compare.plans import SEED, Plan, plan, weightiest_first
 from loaders._compare.running import run, run_together
 from loaders._compare.schedule import CHECKED, GIVE_UP_AFTER, is_left, open_ratios
 
@@ -14,10 +14,10 @@ __all__ = [
     "GIVE_UP_AFTER",
     "SEED",
     "Plan",
-    "cheapest_first",
     "is_left",
     "open_ratios",
     "plan",
     "run",
     "run_together",
+    "weightiest_first",
 ]

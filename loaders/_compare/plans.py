@@ -239,12 +239,13 @@ def plan(
     return planned
 
 
-def cheapest_first(plans: Iterable[Plan]) -> list[Plan]:
-    """Return plans in an order that completes as many questions as possible before the time is up.
+def weightiest_first(plans: Iterable[Plan]) -> list[Plan]:
+    """Return plans in an order in which the time may end at any moment.
 
-    Calibration comes first, as the others need the resolution that it measures, then the question with fewest trials.
+    Calibration comes first, as the others need the resolution that it measures, then the question with most trials: it
+    has several amounts of data, and a law of memory needs all of them in three rounds.
     """
-    return sorted(plans, key=lambda each: (not _registry.find_question(each.question).calibrates, each.trials))
+    return sorted(plans, key=lambda each: (not _registry.find_question(each.question).calibrates, -each.trials))
 
 
 def _quick(question: str) -> list[str]:

@@ -133,8 +133,11 @@ class _Servers:
 def _run_trial(block: Block, trial: Trial, run: str, servers: _Servers, records: Sequence[Record]) -> Record | None:
     """Run a trial, once more if its server is lost; ``None`` if it cannot start as the others of its block did."""
     begun = {each.process for each in records if each.round == block.index and each.case == block.case}
-    own = [each for each in records if (each.strategy, each.case) == (trial.strategy, trial.case)]
-    trial = msgspec.structs.replace(trial, checked=is_checked(block.index, own))
+    own = [each for each in records if each.strategy == trial.strategy]
+    in_case = [each for each in own if each.case == trial.case]
+    # A quick look checks a strategy with one amount of data only.
+    checked = is_checked(block.index, own if block.plan.staged else in_case)
+    trial = msgspec.structs.replace(trial, checked=checked)
 
     def once() -> tuple[Record | None, Server | None]:
         server = None if block.fresh else servers.of(block.index)
@@ -149,7 +152,7 @@ def _run_trial(block: Block, trial: Trial, run: str, servers: _Servers, records:
             server=server,
             repeats=0 if block.plan.staged else watch.repeats_left(records),  # a quick look has no time for it
         )
-        return held_to(record, own), server
+        return held_to(record, in_case), server
 
     with contextlib.suppress(LostServerError):
         record, server = once()

@@ -92,8 +92,9 @@ def _is_due(index: int, own: Sequence[Record]) -> bool:
 
 
 def is_checked(index: int, own: Sequence[Record]) -> bool:
-    """Whether what a strategy delivers in a round is checked, after its trials in the same case."""
-    return index % CHECKED == 0 or not any(each.status == "ok" and each.checked for each in own)
+    """Whether what a strategy delivers in a round is checked, after its own trials so far."""
+    first = index - index % CHECKED
+    return not any(each.status == "ok" and each.checked and each.round >= first for each in own)
 
 
 def held_to(record: Record, own: Sequence[Record]) -> Record:

@@ -140,19 +140,20 @@ def of_time(rows: Sequence[Row], missing: Sequence[Row] = ()) -> str:
     failed = [row for row in rows if not row["time"] and not row.status.startswith("skipped")]
     so_far = _among(_compared_rows(rows), rows, missing)
     those = so_far or (f" of the {len(timed)} timed (out of {len(rows)})" if failed else "")
-    others = "every other one of these is slower" if so_far else "every other loader is slower"
+    slower = "every other one of these is slower" if so_far else "every other loader is slower"
+    others = f"; {slower}" if len(first) < len(loaders_of(_compared_rows(rows))) else ""
     if top["time"] is None or top["time"].low is None:
         return f"{name_of(top, rows)} was fastest{those}, but a single sample cannot show a difference"
     names = [_full_name(row, rows) for row in first]
     if len(first) == 1:
         return f"{_listed(names)} is fastest{those}"
     if len(first) <= NAMED:
-        return f"{_listed(names)} are fastest{those} and cannot be told apart; {others}"
+        return f"{_listed(names)} are fastest{those} and cannot be told apart{others}"
     if len(first) >= len(loaders_of(timed)):
         return f"No strategy can be shown to be fastest{those}: {_listed(names[:1])} has the shortest time"
     return (
         f"{len(first)} of {len(loaders_of(timed))} strategies may be fastest{those} and cannot be told apart: "
-        f"{_listed(names)}; {others}"
+        f"{_listed(names)}{others}"
     )
 
 

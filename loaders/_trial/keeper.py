@@ -118,13 +118,38 @@ def end(trial: int, group: str, codes: dict[int, int]) -> None:
         for pid in new or found:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGSTOP if new else signal.SIGKILL)
-        stopped = stopped | new if new else set()
+        stopped = (stopped & found) | new if new else set()  # a number that is free may be given again
         if not new:
             time.sleep(0.001)
 
 
 def below(root: int) -> set[int]:
     """Return all descendants of a process."""
+    children = of_each() if children_of(root) is None else None
+    found = [root]
+    for pid in found:
+        found += (children_of(pid) or []) if children is None else children.get(pid, [])
+    return set(found[1:])
+
+
+def children_of(pid: int) -> list[int] | None:
+    """Return the children of a process; ``None`` if it has ended, or if the kernel does not list them.
+
+    This takes microseconds, in which hardly any process ends that has just been started
+    (https://man7.org/linux/man-pages/man5/proc_pid_task.5.html).
+    """
+    found: list[int] = []
+    try:
+        for task in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 - pathlib is not imported for this
+            with open(f"/proc/{pid}/task/{task}/children", "rb") as file:  # noqa: PTH123
+                found += map(int, file.read().split())
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return found
+
+
+def of_each() -> dict[int, list[int]]:
+    """Return the children of every process."""
     children: dict[int, list[int]] = {}
     for entry in os.listdir("/proc"):  # noqa: PTH208 - pathlib is not imported for this
         if entry.isdecimal():
@@ -134,10 +159,7 @@ def below(root: int) -> set[int]:
             except (FileNotFoundError, ProcessLookupError):
                 continue
             children.setdefault(parent, []).append(int(entry))
-    found = [root]
-    for pid in found:
-        found += children.get(pid, ())
-    return set(found[1:])
+    return children
 
 
 def write(path: str, text: str) -> None:

@@ -164,7 +164,7 @@ def _fields(text: bytes, names: tuple[bytes, ...]) -> list[int]:
 MADV_POPULATE_READ = 22
 """Available since Linux 5.14 (https://man7.org/linux/man-pages/man2/madvise.2.html)."""
 
-_LIBRARY = re.compile(r"\.so(\.\d+)*$")
+LIBRARY = re.compile(r"\.so(\.\d+)*$")
 """Matches the end of a shared library's path, but not a user's ``x.sorted``."""
 
 
@@ -180,7 +180,7 @@ def map_code() -> None:
         madvise = ctypes.CDLL(None).madvise
         for line in Path("/proc/self/maps").read_text().splitlines():
             fields = line.split(maxsplit=5)  # 7f0c1000-7f0c2000 r-xp 00001000 fe:00 1234   /path/name.so.1
-            if len(fields) == 6 and fields[1][:2] == "r-" and _LIBRARY.search(fields[5]):
+            if len(fields) == 6 and fields[1][:2] == "r-" and LIBRARY.search(fields[5]):
                 begin, end = (int(each, 16) for each in fields[0].split("-"))
                 madvise(ctypes.c_void_p(begin), ctypes.c_size_t(end - begin), MADV_POPULATE_READ)
 

@@ -15,7 +15,9 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-MADV_POPULATE_READ, MADV_POPULATE_WRITE = 22, 23
+from loaders._trial.memory import LIBRARY, MADV_POPULATE_READ
+
+MADV_POPULATE_WRITE = 23
 """Available since Linux 5.14 (https://man7.org/linux/man-pages/man2/madvise.2.html)."""
 
 
@@ -46,6 +48,7 @@ def present() -> list[Range]:
     """Return the ranges of addresses whose pages are in memory here, each with the advice that maps it in a fork.
 
     What can be written to is populated by writing, so that a fork has pages of its own and pays for none later.
+    Libraries' code is left out: every trial maps all of it (``memory.map_code``).
     """
     import numpy as np
 
@@ -55,6 +58,8 @@ def present() -> list[Range]:
             fields = line.split(maxsplit=5)  # 7f0c1000-7f0c2000 rw-p 00001000 fe:00 1234   /path/name.so.1
             kind, name = fields[1], fields[5] if len(fields) > 5 else ""
             if kind[0] != "r" or kind[3] != "p" or name in ("[vvar]", "[vsyscall]", "[vvar_vclock]", "[vdso]"):
+                continue
+            if kind[1] != "w" and LIBRARY.search(name):
                 continue
             begin, end = (int(each, 16) for each in fields[0].split("-"))
             entries = np.frombuffer(os.pread(pagemap.fileno(), (end - begin) // page * 8, begin // page * 8), np.uint64)

@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from loaders._trial import keeper
 from tests.conftest import EACH_START, ROOT, Strategy
 
 
@@ -107,6 +108,23 @@ def test_a_process_that_has_left_its_session_its_parent_and_its_environment_is_e
     )
     assert record.status in ("ok", "failed", "timed_out")
     assert not psutil.pid_exists(int((tmp_path / "pid.whole").read_text()))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_descendants_are_found_with_the_kernels_list_of_children_and_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    shell = subprocess.Popen(["sh", "-c", "sh -c 'sleep 100 & sleep 100 & wait' & wait"], start_new_session=True)
+    try:
+        deadline = time.monotonic() + 30
+        while len(psutil.Process(shell.pid).children(recursive=True)) < 3:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        below = {each.pid for each in psutil.Process(shell.pid).children(recursive=True)}
+        assert keeper.below(shell.pid) == below
+        monkeypatch.setattr(keeper, "children_of", lambda _: None)
+        assert keeper.below(shell.pid) == below
+    finally:
+        os.killpg(shell.pid, signal.SIGKILL)
+        shell.wait()
 
 
 @EACH_START
