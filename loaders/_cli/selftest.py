@@ -34,12 +34,7 @@ MINUTES = 10.0
 @click.option(
     "--start", "is_start", is_flag=True, help="Compare trials in forks with trials in fresh processes instead."
 )
-@click.option(
-    "--questions",
-    multiple=True,
-    metavar="QUESTION",
-    help="With --start: only this question; give several, one --questions each. [default: all]",
-)
+@click.option("--questions", multiple=True, metavar="QUESTION", help="With --start: only this one. [default: all]")
 @click.option(
     "--rounds",
     type=click.IntRange(min=2),
