@@ -18,7 +18,7 @@ import msgspec
 
 from loaders import _registry
 from loaders._corpus import load_corpus
-from loaders._trial import failure, imports, pages, timing
+from loaders._trial import failure, imports, memory, pages, timing
 from loaders._trial.drain import drain
 from loaders._trial.prepare import ConversionError, import_ahead, job_of, read_baseline, warm_instruments
 from loaders._trial.record import Converted, Imported, Trial
@@ -68,7 +68,7 @@ def _forked(trial: Trial) -> tuple[bytes, int]:
     if not pid:
         os.close(ours)
         os.dup2(theirs, 1)
-        pages.populate(there)
+        memory.populate(there)
         report(trial)
     os.close(theirs)
     with open(ours, "rb") as pipe:  # noqa: PTH123 - a descriptor

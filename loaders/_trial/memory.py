@@ -12,8 +12,9 @@ import ctypes
 import os
 import re
 import threading
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 import psutil
@@ -177,12 +178,40 @@ def map_code() -> None:
     once they are in the page cache. Where the system cannot do it, code counts as memory that the strategy uses.
     """
     with contextlib.suppress(OSError, AttributeError, TypeError):
-        madvise = ctypes.CDLL(None).madvise
-        for line in Path("/proc/self/maps").read_text().splitlines():
-            fields = line.split(maxsplit=5)  # 7f0c1000-7f0c2000 r-xp 00001000 fe:00 1234   /path/name.so.1
-            if len(fields) == 6 and fields[1][:2] == "r-" and LIBRARY.search(fields[5]):
-                begin, end = (int(each, 16) for each in fields[0].split("-"))
-                madvise(ctypes.c_void_p(begin), ctypes.c_size_t(end - begin), MADV_POPULATE_READ)
+        populate((each.begin, each.end, MADV_POPULATE_READ) for each in mapped() if each.is_code)
+
+
+class Mapped(NamedTuple):
+    """A range of addresses that this process has mapped; without a file ``name`` may be empty."""
+
+    begin: int
+    end: int
+    allowed: str
+    name: str
+
+    @property
+    def is_code(self) -> bool:
+        """Whether it is code of a library, or its constants."""
+        return self.allowed[:2] == "r-" and bool(LIBRARY.search(self.name))
+
+
+def mapped() -> Iterator[Mapped]:
+    """Yield what this process has mapped (https://man7.org/linux/man-pages/man5/proc_pid_maps.5.html)."""
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        fields = line.split(maxsplit=5)  # 7f0c1000-7f0c2000 r-xp 00001000 fe:00 1234   /path/name.so.1
+        begin, end = (int(each, 16) for each in fields[0].split("-"))
+        yield Mapped(begin, end, fields[1], fields[5] if len(fields) > 5 else "")
+
+
+Range = tuple[int, int, int]
+"""Of addresses: first, one beyond the last, and the advice that populates it."""
+
+
+def populate(ranges: Iterable[Range]) -> None:
+    """Map the pages of ranges of addresses."""
+    madvise = ctypes.CDLL(None).madvise
+    for begin, end, advice in ranges:
+        madvise(ctypes.c_void_p(begin), ctypes.c_size_t(end - begin), advice)
 
 
 def _status(field: str) -> int:

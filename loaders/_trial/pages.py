@@ -8,14 +8,11 @@ parent: 65 ms with TensorFlow.
 
 from __future__ import annotations
 
-import ctypes
 import mmap
 import os
 import sys
-from collections.abc import Iterable
-from pathlib import Path
 
-from loaders._trial.memory import LIBRARY, MADV_POPULATE_READ
+from loaders._trial.memory import MADV_POPULATE_READ, Range, mapped
 
 MADV_POPULATE_WRITE = 23
 """Available since Linux 5.14 (https://man7.org/linux/man-pages/man2/madvise.2.html)."""
@@ -40,9 +37,6 @@ PRESENT = 1 << 63
 """Set in an entry of ``/proc/PID/pagemap`` if the page is in memory
 (https://docs.kernel.org/admin-guide/mm/pagemap.html)."""
 
-Range = tuple[int, int, int]
-"""Of addresses: first, one beyond the last, and the advice that populates it."""
-
 
 def present() -> list[Range]:
     """Return the ranges of addresses whose pages are in memory here, each with the advice that maps it in a fork.
@@ -54,24 +48,15 @@ def present() -> list[Range]:
 
     page, found = os.sysconf("SC_PAGE_SIZE"), []
     with open("/proc/self/pagemap", "rb", buffering=0) as pagemap:  # noqa: PTH123
-        for line in Path("/proc/self/maps").read_text().splitlines():
-            fields = line.split(maxsplit=5)  # 7f0c1000-7f0c2000 rw-p 00001000 fe:00 1234   /path/name.so.1
-            kind, name = fields[1], fields[5] if len(fields) > 5 else ""
-            if kind[0] != "r" or kind[3] != "p" or name in ("[vvar]", "[vsyscall]", "[vvar_vclock]", "[vdso]"):
+        for each in mapped():
+            begin, end, allowed, name = each
+            if allowed[0] != "r" or allowed[3] != "p" or each.is_code:
                 continue
-            if kind[1] != "w" and LIBRARY.search(name):
+            if name in ("[vvar]", "[vsyscall]", "[vvar_vclock]", "[vdso]"):
                 continue
-            begin, end = (int(each, 16) for each in fields[0].split("-"))
             entries = np.frombuffer(os.pread(pagemap.fileno(), (end - begin) // page * 8, begin // page * 8), np.uint64)
             there = np.concatenate([[False], entries & np.uint64(PRESENT) != 0, [False]])
             edges = np.flatnonzero(there[1:] != there[:-1]) * page + begin
-            advice = MADV_POPULATE_WRITE if kind[1] == "w" else MADV_POPULATE_READ
+            advice = MADV_POPULATE_WRITE if allowed[1] == "w" else MADV_POPULATE_READ
             found += [(int(low), int(high), advice) for low, high in zip(edges[::2], edges[1::2], strict=True)]
     return found
-
-
-def populate(ranges: Iterable[Range]) -> None:
-    """Map ranges of addresses as ``present`` found them in the parent."""
-    madvise = ctypes.CDLL(None).madvise
-    for begin, end, advice in ranges:
-        madvise(ctypes.c_void_p(begin), ctypes.c_size_t(end - begin), advice)

@@ -22,7 +22,7 @@ import tempfile
 from contextlib import suppress
 from typing import IO, Any, NoReturn
 
-from loaders._trial import pages
+from loaders._trial import memory, pages
 
 PR_SET_PDEATHSIG, SIGKILL = 1, 9
 
@@ -76,7 +76,7 @@ def _import(wanted: dict[str, list[str]]) -> str:
     return "" if threads == 1 else f"its imports have started threads: {threads - 1}"
 
 
-def become(place: dict[str, str], there: list[pages.Range], server: int) -> NoReturn:
+def become(place: dict[str, str], there: list[memory.Range], server: int) -> NoReturn:
     """Go on as the trial of a place, in a fork of the server with this process id."""
     from loaders._trial import keeper
 
@@ -90,7 +90,7 @@ def become(place: dict[str, str], there: list[pages.Range], server: int) -> NoRe
     os.chdir(directory)
     keeper.part(server, directory, place["group"])
     os.environ["TMPDIR"], tempfile.tempdir = directory, None
-    pages.populate(there)
+    memory.populate(there)
     if "numpy.random" in sys.modules:  # Python's own generator is seeded anew by the fork
         sys.modules["numpy.random"].seed()
     keeper.go_on(place["report"])

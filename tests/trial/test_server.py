@@ -138,12 +138,12 @@ def test_what_is_mapped_in_the_server_is_mapped_in_its_forks() -> None:
     script = """
         import os, resource
         import numpy as np
-        from loaders._trial import pages
+        from loaders._trial import memory, pages
         kept = np.ones(2**23)  # 64 MiB, 16384 pages
         there = pages.present()
         for ways in ([], there):
             if not os.fork():
-                pages.populate(ways)
+                memory.populate(ways)
                 before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
                 kept[::512] = 2
                 print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before, flush=True)
