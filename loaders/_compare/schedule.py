@@ -132,19 +132,20 @@ def goes_on(records: Sequence[Record], until: float | None) -> set[str]:
 
     Without ``until``, those that may be the fastest go on in any case.
     """
-    leading = contenders(records) if until is None else set()
-    return leading | {name for each in _open(records, until) for name in (each.strategy, each.other)}
+    rows = _rows_of(records)
+    leading = _contenders(rows) if until is None else set()
+    return leading | {name for each in _open(rows, until) for name in (each.strategy, each.other)}
 
 
-def contenders(records: Sequence[Record]) -> set[str]:
+def _rows_of(records: Sequence[Record]) -> Sequence[Row]:
+    return _rows.comparison(records).rows if records else []
+
+
+def _contenders(rows: Sequence[Row]) -> set[str]:
     """Return the strategies of one case that may still be the fastest, once or over many epochs, and the baseline.
 
     A strategy whose output one of them reproduces is included: the difference that remains between them is asked too.
     """
-    return _contenders(_rows.comparison(records).rows) if records else set()
-
-
-def _contenders(rows: Sequence[Row]) -> set[str]:
     found = {row.strategy for row in rows if row.in_best or row.in_best_total or row.is_baseline}
     # Strategies that keep or convert all data are no option if it does not fit, so the others are also judged apart.
     if among := [row.strategy for row in _rows.plain(rows)]:
@@ -180,15 +181,12 @@ def open_ratios(plan: Plan, records: Sequence[Record]) -> list[Open]:
         each
         for case in plan.cases
         if not _registry.find_question(plan.question).calibrates
-        for each in _open([record for record in records if record.case == case], plan.until)
+        for each in _open(_rows_of([record for record in records if record.case == case]), plan.until)
     ]
 
 
-def _open(records: Sequence[Record], until: float | None) -> list[Open]:
+def _open(rows: Sequence[Row], until: float | None) -> list[Open]:
     """Return the ratios of one case that are undecided, or wider than ``until`` where a headline rests on them."""
-    if not records:
-        return []
-    rows = _rows.comparison(records).rows
     leading = _contenders(rows)
     baseline = next((row.strategy for row in rows if row.is_baseline), "")
     fastest = next((row.strategy for row in rows if row.in_best and row.best is None), "")

@@ -104,7 +104,7 @@ def disturbed(records: Iterable[Record]) -> Disturbed | None:
     swapped = [each.swapped for each in found if (each.swapped or 0) > RESOLUTION]
     seen = Disturbed(
         trials=len(found),
-        busy=sum(each.others + (each.stolen or 0.0) > BUSY for each in found),
+        busy=sum(each.taken > BUSY for each in found),
         others=max((each.others for each in found), default=0.0),
         stolen=max((each.stolen or 0.0 for each in found), default=0.0),
         swapped=len(swapped),

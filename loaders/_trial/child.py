@@ -24,7 +24,7 @@ from loaders._trial import assemble, convert, failure, imports, machine, timing
 from loaders._trial.assemble import Readings
 from loaders._trial.drain import Slow, Tracer, cpu_time, drain
 from loaders._trial.metrics import Disturbance
-from loaders._trial.prepare import Prepared, declared, import_ahead, job_of, prepare
+from loaders._trial.prepare import Prepared, import_ahead, job_of, prepare
 from loaders._trial.record import Imported, Measured, Outcome, Progress, Trial, shortened
 
 __all__ = ["import_ahead"]  # `benchmarks/` takes it from here, where every commit that asv measures has it
@@ -58,15 +58,14 @@ def main() -> None:
 def run(trial: Trial, tell: Callable[[Progress | Measured | Imported | Outcome], None]) -> Outcome:
     """Measure one strategy once, then check what it delivers."""
     before = machine.activity()
-    _, variant = declared(trial)
-    prepared = prepare(trial, convert.apart(trial) if variant.convert else None)
+    prepared = prepare(trial, convert.apart)
     tell(Progress(prepared.above.baseline, prepared.above.baseline_tree, prepared.environment))
 
     readings, product, disturbance = measure(prepared, before, lambda: tell(Measured()), slow=trial.slow)
     disk_bytes = _disk_bytes(prepared)
 
     quality, sample_bytes = check(trial, prepared, readings, product)
-    question, job = prepared.question, prepared.job
+    question, variant, job = prepared.question, prepared.variant, prepared.job
     return assemble.outcome(
         readings,
         quality,

@@ -56,31 +56,23 @@ class Prepared:
     above: memory.AboveBaseline
 
 
-def declared(trial: Trial) -> tuple[_registry.Question, _registry.Variant]:
-    """Return the question and the strategy of a trial.
-
-    Raises
-    ------
-    Skip
-        If a package that the strategy declares as optional is missing.
-    """
-    _registry.load_files(trial.outside)
-    variant = _registry.find_variant(trial.question, trial.strategy)
-    for name in variant.optional:
-        if not imports.is_found(name):
-            raise _registry.Skip(f"{name} is not installed")
-    return _registry.find_question(trial.question), variant
-
-
-def prepare(trial: Trial, converted: Converted | None) -> Prepared:
+def prepare(trial: Trial, convert: Callable[[Trial], Converted]) -> Prepared:
     """Do everything that belongs to no figure, and read the baseline last.
 
+    ``convert`` runs the strategy's conversion, if it has one, in a process of its own.
+
     Raises
     ------
     Skip
-        If the strategy's files cannot be brought into the page cache's state that the case asks.
+        If the strategy lacks a package, or its files cannot be brought into the page cache's state that the case asks.
+    ConversionError, ImportedError
+        If the conversion failed, or imported modules while it was measured.
     """
-    question, variant = declared(trial)
+    _registry.load_files(trial.outside)
+    question = _registry.find_question(trial.question)
+    variant = _registry.find_variant(trial.question, trial.strategy)
+    require(variant)
+    converted = convert(trial) if variant.convert else None
     corpus = load_corpus(Path(trial.corpus))
     threads = import_ahead(variant.build, trial.imports)
     malloc, peak = warm_instruments()
@@ -96,6 +88,13 @@ def prepare(trial: Trial, converted: Converted | None) -> Prepared:
     return Prepared(
         question, variant, job, passes, epochs, files, converted, environment, above=read_baseline(malloc, peak)
     )
+
+
+def require(variant: _registry.Variant) -> None:
+    """Raise ``Skip`` if a package that the strategy declares as optional is missing."""
+    for name in variant.optional:
+        if not imports.is_found(name):
+            raise _registry.Skip(f"{name} is not installed")
 
 
 def job_of(trial: Trial, question: _registry.Question, corpus: Corpus, **more: Any) -> _registry.Job[Any]:

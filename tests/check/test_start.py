@@ -37,28 +37,18 @@ class StandIn:
         self.fails: set[tuple[str, str]] = set()
         self.reason = ""
 
-    def trial(
-        self,
-        trial: Trial,
-        corpus: Corpus,
-        *,
-        run: str,
-        round: int,  # noqa: A002
-        planned: int,
-        server: Any,
-        **_: object,
-    ) -> Record:
+    def trial(self, trial: Trial, corpus: Corpus, *, server: Any, **more: Any) -> Record:
         if len(self.ran) == self.stop_at:
             raise KeyboardInterrupt
         assert server is None or (server is self.servers[-1] and not server.is_ended)
         way = "fresh" if server is None else "forked"
-        self.ran.append((round, trial.strategy, way, trial.seed))
+        self.ran.append((more["round"], trial.strategy, way, trial.seed))
         return msgspec.structs.replace(
             RECORD,
             strategy=trial.strategy,
             case=trial.case,
-            round=round,
-            run=run,
+            round=more["round"],
+            run=more["run"],
             process=way,
             status="failed" if (trial.strategy, way) in self.fails else "ok",
             metrics=Metrics(steady_time=1.0, memory_trace=MemoryTrace([1], [0.1], [5], None), steps=[1], walk=[2]),
