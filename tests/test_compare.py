@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import random
 from collections import Counter
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar
@@ -17,7 +18,7 @@ from loaders._compare import Plan, plans, running, schedule
 from loaders._compare.schedule import GIVE_UP_AFTER
 from loaders._corpus import Corpus
 from loaders._errors import InputError
-from loaders._trial import Record, Trial, log, pages
+from loaders._trial import Record, Trial, forks, log, pages
 from loaders._trial.launch import LostServerError
 from loaders._trial.metrics import Metrics
 from tests.trial.test_log import RECORD
@@ -66,10 +67,16 @@ class Runner:
         )
 
 
+def stand_in_for_trials(monkeypatch: pytest.MonkeyPatch, runner: Callable[..., Record]) -> None:
+    """Call this instead of running a trial, fresh or forked."""
+    for module in (running, forks):
+        monkeypatch.setattr(module, "run_trial", runner)
+
+
 @pytest.fixture
 def runner(monkeypatch: pytest.MonkeyPatch) -> Runner:
     stand_in = Runner()
-    monkeypatch.setattr(running, "run_trial", stand_in)
+    stand_in_for_trials(monkeypatch, stand_in)
     return stand_in
 
 
@@ -203,7 +210,7 @@ class Timed(Runner):
 @pytest.fixture
 def timed(monkeypatch: pytest.MonkeyPatch) -> Timed:
     stand_in = Timed({"numpy_to_numpy": 9.0, "mixed_copy": 5.0, "permutation_index": 1.0})
-    monkeypatch.setattr(running, "run_trial", stand_in)
+    stand_in_for_trials(monkeypatch, stand_in)
     return stand_in
 
 
@@ -333,7 +340,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> type[Server]:
     """Trials of ``planned`` run in forks, of servers that are none."""
     monkeypatch.setattr(Server, "begun", [])
     monkeypatch.setattr(Server, "reasons", [])
-    monkeypatch.setattr(running, "Server", Server)
+    monkeypatch.setattr(forks, "Server", Server)
     monkeypatch.setattr(pages, "AVAILABLE", True)
     monkeypatch.setattr(Plan, "modules", property(lambda self: {f"tensorflow.{self.question}": set[str]()}))
     return Server
@@ -389,7 +396,7 @@ def test_a_lost_server_is_replaced_and_the_trial_runs_once_more(
             return msgspec.structs.replace(RECORD, status="failed", process="forked")
         return runner(trial, corpus, server=server, **more)
 
-    monkeypatch.setattr(running, "run_trial", loses)
+    stand_in_for_trials(monkeypatch, loses)
     records = _compare.run(planned)
     assert len(lost) == 1
     assert len(served.begun) == 3 + 1
@@ -406,7 +413,7 @@ def test_a_trial_that_ends_its_server_twice_has_failed(
         server.is_lost = trial.strategy == "mixed_copy"
         return runner(trial, corpus, server=server, **more)
 
-    monkeypatch.setattr(running, "run_trial", ends_it)
+    stand_in_for_trials(monkeypatch, ends_it)
     records = _compare.run(planned)
     assert Counter(each.status for each in records) == {"ok": 12, "failed": 2 * GIVE_UP_AFTER}
     assert {each.process for each in records} == {"forked"}
@@ -419,7 +426,7 @@ def test_servers_that_keep_ending_are_an_error_with_its_remedy(
         server.is_lost = True
         raise LostServerError
 
-    monkeypatch.setattr(running, "run_trial", loses)
+    stand_in_for_trials(monkeypatch, loses)
     with pytest.raises(InputError, match="has ended twice; finished trials are kept, and --fresh does without it"):
         _compare.run(planned)
 
@@ -455,7 +462,7 @@ def test_trials_may_be_repeated_but_not_all_of_them(
     def robbed(trial: Trial, corpus: Corpus, *, repeats: int, **more: Any) -> Record:
         return msgspec.structs.replace(runner(trial, corpus, **more), tries=1 + repeats)
 
-    monkeypatch.setattr(running, "run_trial", robbed)
+    stand_in_for_trials(monkeypatch, robbed)
     tries = [record.tries for record in _compare.run(planned)]
     assert tries[:6] == [3, 1, 2, 1, 2, 1]
 
@@ -518,7 +525,7 @@ def test_a_comparison_checks_the_first_round_and_every_fourth(planned: Plan, tim
         return msgspec.structs.replace(timed(trial, corpus, **more), checked=trial.checked)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(running, "run_trial", noted)
+        stand_in_for_trials(patch, noted)
         _compare.run(dataclasses.replace(planned, rounds=6))
     assert checked == {0: {True}, 1: {False}, 2: {False}, 3: {False}, 4: {True}, 5: {False}}
 
@@ -552,7 +559,7 @@ def test_a_quick_look_checks_each_strategy_with_one_amount_of_data(
         checked.extend([(more["round"], trial.strategy)] * trial.checked)
         return msgspec.structs.replace(timed(trial, corpus, **more), checked=trial.checked)
 
-    monkeypatch.setattr(running, "run_trial", noted)
+    stand_in_for_trials(monkeypatch, noted)
     _compare.run_together([planned], seconds=2 * planned.trials - 1, clock=timed.clock)
     quick = set(_registry.quick("caching"))
     first = {(0 if each in quick else 3, each) for each in _registry.variants("caching")}

@@ -21,12 +21,11 @@ import psutil
 import pytest
 
 from loaders import _compare, _durable
-from loaders._compare import running
 from loaders._corpus import Corpus
 from loaders._errors import InputError
 from loaders._trial import log, pages
 from tests.conftest import ROOT, Command, Strategy
-from tests.test_compare import Runner
+from tests.test_compare import Runner, stand_in_for_trials
 from tests.trial.conftest import marked
 from tests.trial.test_log import RECORD
 
@@ -150,7 +149,9 @@ def test_killed_at_random_moments_it_loses_nothing_and_leaves_nothing(tmp_path: 
     assert {each.process for each in records} == {"forked" if pages.AVAILABLE else "fresh"}
     runs = Counter(each.run for each in records)
     assert set(runs.values()) == {9 * ROUNDS}, "each run was continued to its end, and then a new one begun"
-    assert len(runs) == finished + 1
+    assert len(runs) > finished, (
+        "a finished one is not continued; one may also be killed between its last trial and its end"
+    )
     assert list((tmp_path / "tmp").iterdir()) == []
     assert sorted(path.name for path in run.log.parent.iterdir()) == [".running", log.NAME]
     print(f"{dict(killed)}; {len(records)} trials in {len(runs)} runs")  # noqa: T201 - with -s, the count
@@ -218,7 +219,7 @@ class TestPowerCut:
     ) -> None:
         planned = _compare.Plan("selection", ("mixed_copy", "list_to_list"), ({"images": "500"},), 3, corpus, 2**30, 60)
         path, moments = log.log_path("tested"), random.Random(3)
-        monkeypatch.setattr(running, "run_trial", runner := Runner())
+        stand_in_for_trials(monkeypatch, runner := Runner())
         runner.stop_at = 5
         with pytest.raises(KeyboardInterrupt):
             _compare.run(planned)
@@ -271,7 +272,7 @@ class TestFullDisk:
             record = runner(*arguments, **more)  # type: ignore[arg-type]
             return msgspec.structs.replace(record, message="x" * 10_000)
 
-        monkeypatch.setattr(running, "run_trial", fills)
+        stand_in_for_trials(monkeypatch, fills)
         with pytest.raises(
             InputError, match=r"No space left on device; free .*; this trial and the earlier ones are kept"
         ):

@@ -8,13 +8,11 @@ server and the trial end with it.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from types import TracebackType
 from typing import IO, Any
 
 import msgspec
@@ -23,11 +21,8 @@ from loaders import _compare
 from loaders._corpus import Corpus
 from loaders._errors import InputError
 from loaders._trial import Record, Trial, log, machine, run_trial, watch
-from loaders._trial.launch import LostServerError, Server
+from loaders._trial.forks import Forks
 from loaders._trial.server import PR_SET_PDEATHSIG, SIGKILL
-
-ATTEMPTS = 2
-"""A trial whose server has ended is run once more, with a new server."""
 
 
 class Asked(msgspec.Struct, frozen=True, tag=True):
@@ -77,52 +72,6 @@ class Order(msgspec.Struct, frozen=True, tag=True):
     checked: bool
 
 
-class Forks:
-    """Runs trials in forks of a server that ``begin`` replaces."""
-
-    def __init__(self, modules: Mapping[str, Iterable[str]]) -> None:
-        self._modules = modules
-        self._server: Server | None = None
-        self._ran: list[Record] = []
-
-    def __enter__(self) -> Forks:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.end()
-
-    def begin(self) -> Server:
-        """Start a new server."""
-        self.end()
-        self._server = Server(self._modules)
-        return self._server
-
-    def end(self) -> None:
-        """End the server."""
-        if self._server:
-            self._server.end()
-        self._server = None
-
-    def run(self, trial: Trial, corpus: Corpus) -> Record:
-        """Run a trial in a fork; if its server ends, once more in a fork of a new one.
-
-        Raises
-        ------
-        InputError
-            If the server cannot fork, or has ended again.
-        """
-        for _ in range(ATTEMPTS):
-            server = self.begin() if self._server is None or self._server.is_lost else self._server
-            if server.reason:
-                raise InputError(f"cannot be forked: {server.reason}; use --fresh")
-            with contextlib.suppress(LostServerError):
-                record = run_trial(trial, corpus, server=server, repeats=watch.repeats_left(self._ran))
-                if not server.is_lost:
-                    self._ran.append(record)
-                    return record
-        raise InputError("the server that it is forked from was ended twice; free memory, or use --fresh")
-
-
 class Serving:
     """Runs the trials of a side as they are ordered.
 
@@ -139,16 +88,14 @@ class Serving:
         self._order = Order([], forked=False, checked=True)
         self._log = log.log_path(machine.machine_name())
         log.refuse_other_processor(self._log, machine.processor())
-        modules: dict[str, set[str]] = {}
-        self._names: list[str] = []
-        for question, names in asked.strategies.items():
-            planned = replace(_compare.plan(question, corpus, fresh=asked.fresh), strategies=tuple(names))
-            if planned.forks:
-                able = [name for name in names if not planned.trial(name, planned.cases[0], 0).variables]
-                self._names += [f"{question}.{name}" for name in able]
-                for module, attributes in replace(planned, strategies=tuple(able)).modules.items():
-                    modules.setdefault(module, set()).update(attributes)
-        self.forks = Forks(modules)
+        plans = [
+            replace(_compare.plan(question, corpus, fresh=asked.fresh), strategies=tuple(names))
+            for question, names in asked.strategies.items()
+        ]
+        plans = [each for each in plans if each.forks]
+        self._names = [f"{each.question}.{name}" for each in plans for name in filter(each.may_fork, each.strategies)]
+        self.forks = Forks(_compare.modules_of(plans))
+        self._forked: list[Record] = []
         self.offer = self.begin()
 
     def begin(self) -> Offer:
@@ -170,7 +117,11 @@ class Serving:
         Its memory with a slow consumer is no figure of a check, so it is not measured.
         """
         trial = msgspec.structs.replace(trial, slow=False, checked=self._order.checked)
-        record = self.forks.run(trial, self.corpus) if self._order.forked else run_trial(trial, self.corpus)
+        if self._order.forked:
+            record = self.forks.run(trial, self.corpus, repeats=watch.repeats_left(self._forked))
+            self._forked.append(record)
+        else:
+            record = run_trial(trial, self.corpus)
         log.append(self._log, record)
         return record
 

@@ -6,7 +6,6 @@ order shuffled anew, and each runs fresh and forked, one right after the other, 
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import math
 import random
@@ -22,7 +21,7 @@ from loaders._check.equivalence import Way
 from loaders._compare import GIVE_UP_AFTER, SEED, Plan
 from loaders._corpus import Corpus
 from loaders._trial import Record, Trial, log, run_trial, watch
-from loaders._trial.launch import Server
+from loaders._trial.forks import Forks
 
 AMOUNT = "x4"
 """The amount of data, for questions that vary it: the smallest one at which all have the three batches in an epoch that
@@ -45,12 +44,7 @@ def plan(question: str, corpus: Corpus) -> Plan:
 def forked_in(planned: Plan) -> list[str]:
     """Return the strategies that may run in forks: those that set no variables for their process."""
     (case,) = planned.cases
-    trials = {each: _trial(planned, each, 0) for each in planned.strategies_in(case)}
-    return [each for each, trial in trials.items() if not trial.variables and not trial.skip]
-
-
-def _trial(planned: Plan, strategy: str, index: int) -> Trial:
-    return planned.trial(strategy, planned.cases[0], SEED + index)
+    return [each for each in planned.strategies_in(case) if planned.may_fork(each)]
 
 
 def measure(
@@ -80,24 +74,24 @@ def measure(
         due = list(_due(planned, index, records))
         if not due or planned.question in refused or clock() >= until:
             continue
-        with _serving(planned) as server:
-            if server.reason:
-                say(f"{planned.question}: its trials cannot be forked: {server.reason}")
+        with Forks(planned.modules) as forks:
+            if forks.begin().reason:
+                say(f"{planned.question}: its trials cannot be forked: {forks.reason}")
                 refused.add(planned.question)
                 continue
             for strategy, ways in due:
                 if clock() >= until:
                     break
                 for way in ways:
-                    trial = _trial(planned, strategy, index)
+                    trial = planned.trial(strategy, planned.cases[0], SEED + index)
                     begin(trial)
-                    record = run_trial(
+                    run = forks.run if way == "forked" else run_trial
+                    record = run(
                         trial,
                         planned.corpus,
                         run=keys[planned.question],
                         round=index,
                         planned=2 * len(forked_in(planned)),
-                        server=server if way == "forked" else None,
                         repeats=watch.repeats_left(records),
                     )
                     record = _without_traces(record)
@@ -105,15 +99,6 @@ def measure(
                     records.append(record)
                     done(record)
     return records
-
-
-@contextlib.contextmanager
-def _serving(planned: Plan) -> Iterator[Server]:
-    server = Server(planned.modules)
-    try:
-        yield server
-    finally:
-        server.end()
 
 
 def _due(planned: Plan, index: int, records: Sequence[Record]) -> Iterator[tuple[str, list[Way]]]:

@@ -22,9 +22,10 @@ from typing import Any, Protocol
 import msgspec
 
 from loaders import _registry
-from loaders._check.serve import ATTEMPTS, Asked, Order, Round
+from loaders._check.serve import Asked, Order, Round
 from loaders._check.sides import Side
 from loaders._compare import CHECKED
+from loaders._trial.forks import ATTEMPTS
 
 GRACE = 20.0
 """Seconds allowed for a side's process to end what it has started, which takes milliseconds."""

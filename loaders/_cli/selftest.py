@@ -78,19 +78,23 @@ def command(
         raise click.UsageError("--questions belongs to --start")
     from loaders import _compare
     from loaders._check import selftest as own
-    from loaders._check.serve import Forks
     from loaders._compare import CHECKED
-    from loaders._trial import log, machine, run_trial
+    from loaders._trial import log, machine, run_trial, watch
+    from loaders._trial.forks import Forks
 
     corpus = options.open_corpus("tiny", strict=True)
     _registry.load_files([own.FILE])
     planned = _compare.plan(own.QUESTIONS_OF[subject], corpus, outside=(str(own.FILE),))
     kinds = own.KINDS_OF[subject]
+    forked: list[Record] = []
 
     def trial(strategy: str, seed: int) -> Record:
         asked = planned.trial(strategy, planned.cases[0], seed)
         asked = msgspec.structs.replace(asked, slow=False, checked=seed % CHECKED == 1)  # as in a check
-        return forks.run(asked, corpus) if planned.forks else run_trial(asked, corpus)
+        if not planned.forks:
+            return run_trial(asked, corpus)
+        forked.append(forks.run(asked, corpus, repeats=watch.repeats_left(forked)))
+        return forked[-1]
 
     with log.exclusive(machine.machine_name()), Forks(planned.modules) as forks:
         begin = forks.begin if planned.forks else None

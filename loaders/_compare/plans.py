@@ -41,7 +41,7 @@ trials differ, nor about how memory grows with the data. Then every strategy run
 
 FRESH_ROUNDS = 3
 """Where figures are published, the first rounds of the default cases start in fresh processes, which alone show what a
-start takes."""
+start takes. They are all of these cases, as figures of several amounts of data are paired by round."""
 
 MEMORY_SHARE = 0.8
 """Default memory limit of a trial, as a share of the available memory, so that no trial takes down the machine."""
@@ -83,11 +83,16 @@ class Plan:
     staged: bool = False
     until: float | None = None
 
+    def may_fork(self, strategy: str) -> bool:
+        """Whether a strategy's trials may run in forks: not if it sets what libraries read when they are loaded."""
+        variant = _registry.find_variant(self.question, strategy)
+        return not variant.variables and not variant.preload
+
     @property
     def modules(self) -> dict[str, set[str]]:
-        """The modules that the strategies import, each with the attributes that they use."""
+        """The modules that the strategies which may fork import, each with the attributes that they use."""
         found: dict[str, set[str]] = {"numpy": set()}
-        for strategy in self.strategies:
+        for strategy in filter(self.may_fork, self.strategies):
             variant = _registry.find_variant(self.question, strategy)
             for function in filter(None, (variant.build, variant.convert)):
                 for name, attributes in _registry.imports_of(function).items():
@@ -103,12 +108,11 @@ class Plan:
 
     def starts_fresh(self, index: int, case: dict[str, str], strategies: Sequence[str]) -> bool:
         """Whether a round of a case runs in fresh processes: all of its strategies do or none, so that ratios hold."""
-        known = _registry.variants(self.question)
         shows_start = SIZES[self.corpus.manifest.size].all_cases and index < FRESH_ROUNDS
         return (
             not self.forks
             or (shows_start and case in _registry.find_question(self.question).default_cases)
-            or any(known[each].variables or known[each].preload for each in strategies)
+            or not all(map(self.may_fork, strategies))
         )
 
     @property
@@ -237,6 +241,15 @@ def plan(
             f"these values go together: {possible}"
         )
     return planned
+
+
+def modules_of(plans: Iterable[Plan]) -> dict[str, set[str]]:
+    """Return what a server imports for plans: see ``Plan.modules``."""
+    found: dict[str, set[str]] = {}
+    for planned in plans:
+        for name, attributes in planned.modules.items():
+            found.setdefault(name, set()).update(attributes)
+    return found
 
 
 def weightiest_first(plans: Iterable[Plan]) -> list[Plan]:

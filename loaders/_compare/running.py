@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -10,11 +9,10 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from loaders._compare.plans import SEED, Plan
+from loaders._compare.plans import SEED, Plan, modules_of
 from loaders._compare.schedule import Block, blocks, held_to, is_checked, is_left
-from loaders._errors import InputError
 from loaders._trial import Record, Trial, log, machine, run_trial, watch
-from loaders._trial.launch import LostServerError, Server
+from loaders._trial.forks import Forks
 
 CONTINUE_WITHIN = timedelta(hours=24)
 """An older interrupted run is started again: too much of the machine may have changed."""
@@ -67,15 +65,21 @@ def run_together(
             say(f"continuing the run of {min(each.started for each in before)}: {len(before)} trials are there")
         for each in before:
             done(each)
-        with _Servers(plans, say) as servers:
+        with Forks(modules_of(each for each in plans if each.forks)) as forks:
+            served = -1  # the round
             for block in blocks(plans, records):
                 for strategy in block.strategies:
                     trial = block.plan.trial(strategy, block.case, SEED + block.index)
                     of_question = records[trial.question]
                     if end is not None and end - clock() <= _typical(trial, of_question) / 2:
                         return records
+                    if not block.fresh and block.index != served and not forks.reason:
+                        served = block.index
+                        if forks.begin().reason:
+                            say(f"trials run in fresh processes, which takes longer: {forks.reason}")
                     begin(trial)
-                    record = _run_trial(block, trial, names[trial.question], servers, of_question)
+                    forked = None if block.fresh or forks.reason else forks
+                    record = _run_trial(block, trial, names[trial.question], forked, of_question)
                     if record:
                         log.append(path, record)
                         of_question.append(record)
@@ -90,81 +94,24 @@ def _typical(trial: Trial, records: Sequence[Record]) -> float:
     return statistics.median(own or [each.seconds for each in in_case] or [0.0])
 
 
-class _Servers:
-    """One server for each round, for all questions: one layout of addresses must not be that of all trials."""
-
-    def __init__(self, plans: Sequence[Plan], say: Callable[[str], None]) -> None:
-        self._plans, self._say = [each for each in plans if each.forks], say
-        self._server: Server | None = None
-        self._round = -1
-        self._refused = False
-
-    def __enter__(self) -> _Servers:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._server:
-            self._server.end()
-
-    def of(self, index: int) -> Server | None:
-        """Return the server of a round, a new one if it was lost; ``None`` once one has said that it cannot serve."""
-        if self._refused:
-            return None
-        if self._server and self._round == index and not self._server.is_lost:
-            return self._server
-        if self._server:
-            self._server.end()
-        self._server, self._round = Server(self._modules()), index
-        if self._server.reason:
-            self._server.end()
-            self._refused = True
-            self._say(f"trials run in fresh processes, which takes longer: {self._server.reason}")
-            return None
-        return self._server
-
-    def _modules(self) -> dict[str, set[str]]:
-        found: dict[str, set[str]] = {}
-        for plan in self._plans:
-            for name, attributes in plan.modules.items():
-                found.setdefault(name, set()).update(attributes)
-        return found
-
-
-def _run_trial(block: Block, trial: Trial, run: str, servers: _Servers, records: Sequence[Record]) -> Record | None:
-    """Run a trial, once more if its server is lost; ``None`` if it cannot start as the others of its block did."""
+def _run_trial(block: Block, trial: Trial, run: str, forks: Forks | None, records: Sequence[Record]) -> Record | None:
+    """Run a trial; ``None`` if it cannot start as the others of its block did."""
     begun = {each.process for each in records if each.round == block.index and each.case == block.case}
+    if begun - {"forked" if forks else "fresh"}:
+        return None
     own = [each for each in records if each.strategy == trial.strategy]
     in_case = [each for each in own if each.case == trial.case]
     # A quick look checks a strategy with one amount of data only.
     checked = is_checked(block.index, own if block.plan.staged else in_case)
-    trial = msgspec.structs.replace(trial, checked=checked)
-
-    def once() -> tuple[Record | None, Server | None]:
-        server = None if block.fresh else servers.of(block.index)
-        if begun - {"forked" if server else "fresh"}:
-            return None, server
-        record = run_trial(
-            trial,
-            block.plan.corpus,
-            run=run,
-            round=block.index,
-            planned=block.planned,
-            server=server,
-            repeats=0 if block.plan.staged else watch.repeats_left(records),  # a quick look has no time for it
-        )
-        return held_to(record, in_case), server
-
-    with contextlib.suppress(LostServerError):
-        record, server = once()
-        if record is None or record.status != "failed" or server is None or not server.is_lost:
-            return record
-    try:
-        return once()[0]
-    except LostServerError:
-        raise InputError(
-            "the process that trials are forked from has ended twice; finished trials are kept, and --fresh does "
-            "without it"
-        ) from None
+    record = (forks.run if forks else run_trial)(
+        msgspec.structs.replace(trial, checked=checked),
+        block.plan.corpus,
+        run=run,
+        round=block.index,
+        planned=block.planned,
+        repeats=0 if block.plan.staged else watch.repeats_left(records),  # a quick look has no time for it
+    )
+    return held_to(record, in_case)
 
 
 def _continued(plans: Sequence[Plan], logged: Sequence[Record]) -> tuple[dict[str, str], dict[str, list[Record]]]:

@@ -1,4 +1,4 @@
-"""The instrument: one strategy, run once, in a fresh process with nothing else in it.
+"""The instrument: one strategy, run once, in a process of its own with nothing else in it.
 
 =============  ==================================================================================
 ``record``     the values that are passed around: what to run, and the result
@@ -14,6 +14,9 @@
 ``convert``    a strategy's conversion, measured in its own process
 ``imports``    no import is measured: late ones are found, remembered and done beforehand
 ``launch``     how a trial's process comes to be, where it works, and how it is ended
+``server``     the process that has done the imports, from which trials are forked
+``pages``      what of a server's memory a fork must have too
+``forks``      trials in forks of one server after another
 ``keeper``     sits between parent and trial; if either ends, no process of the trial is left
 ``group``      the kernel's own limits on memory and processes, where they are available
 ``watch``      the parent's side: the deadline, the memory limit, the record

@@ -17,11 +17,11 @@ import msgspec
 import psutil
 import pytest
 
-from loaders._check import serve
-from loaders._check.serve import Asked, Forks, Order, Round
+from loaders._check.serve import Asked, Order, Round
 from loaders._corpus import Corpus
 from loaders._errors import InputError
-from loaders._trial import Record, Trial
+from loaders._trial import Record, Trial, forks
+from loaders._trial.forks import Forks
 from loaders._trial.launch import LostServerError
 from tests.check.conftest import await_trial, left, needs_forks
 from tests.conftest import ROOT
@@ -37,8 +37,8 @@ class Servers:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *lost: int, reason: str = "") -> None:
         self.started, self.ended, self.trials = 0, 0, 0
         self.lost, self.reason = lost, reason
-        monkeypatch.setattr(serve, "Server", self.server)
-        monkeypatch.setattr(serve, "run_trial", self.run_trial)
+        monkeypatch.setattr(forks, "Server", self.server)
+        monkeypatch.setattr(forks, "run_trial", self.run_trial)
 
     def server(self, modules: Any) -> Any:
         self.started += 1
@@ -53,16 +53,16 @@ class Servers:
         server.is_lost = self.trials - 1 in self.lost
         if server.is_lost and self.trials % 2:  # before the fork, or after it
             raise LostServerError
-        return msgspec.structs.replace(RECORD, seed=self.trials)
+        return msgspec.structs.replace(RECORD, seed=self.trials, status="failed" if server.is_lost else "ok")
 
 
 def test_a_server_serves_until_the_next_round(monkeypatch: pytest.MonkeyPatch) -> None:
     servers = Servers(monkeypatch)
-    with Forks({}) as forks:
+    with Forks({}) as served:
         for _ in range(2):
-            forks.begin()
-            forks.run(TRIAL, CORPUS)
-            forks.run(TRIAL, CORPUS)
+            served.begin()
+            served.run(TRIAL, CORPUS)
+            served.run(TRIAL, CORPUS)
         assert (servers.started, servers.ended, servers.trials) == (2, 1, 4)
     assert servers.ended == 2
 
@@ -70,23 +70,26 @@ def test_a_server_serves_until_the_next_round(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("first", [0, 1])
 def test_a_trial_whose_server_is_lost_runs_once_more(monkeypatch: pytest.MonkeyPatch, first: int) -> None:
     servers = Servers(monkeypatch, first)
-    with Forks({}) as forks:
+    with Forks({}) as served:
         for _ in range(first):
-            forks.run(TRIAL, CORPUS)
-        assert forks.run(TRIAL, CORPUS).seed == first + 2, "the record of the lost one is none"
+            served.run(TRIAL, CORPUS)
+        assert served.run(TRIAL, CORPUS).seed == first + 2, "the record of the lost one is none"
     assert servers.started == servers.ended == 2
 
 
 def test_a_trial_whose_server_is_lost_again_fails_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
     Servers(monkeypatch, 0, 1)
-    with Forks({}) as forks, pytest.raises(InputError, match="was ended twice; free memory, or use --fresh"):
-        forks.run(TRIAL, CORPUS)
+    with (
+        Forks({}) as served,
+        pytest.raises(InputError, match="has ended twice; finished trials are kept, and --fresh does without it"),
+    ):
+        served.run(TRIAL, CORPUS)
 
 
 def test_a_server_that_cannot_fork_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     Servers(monkeypatch, reason="its imports have started 3 threads")
-    with Forks({}) as forks, pytest.raises(InputError, match="its imports have started 3 threads; use --fresh"):
-        forks.run(TRIAL, CORPUS)
+    with Forks({}) as served, pytest.raises(InputError, match="its imports have started 3 threads; use --fresh"):
+        served.run(TRIAL, CORPUS)
 
 
 NAMES = ["planted_quick", "planted_slow", "planted_set"]
@@ -209,5 +212,5 @@ def test_a_server_that_is_killed_costs_only_time(served: Process, tmp_path: Path
     assert served.process.stdout
     record = json.loads(served.process.stdout.readline())
     assert record["status"] == "failed"
-    assert "ended twice" in record["message"] or "cannot be forked" in record["message"]
+    assert "has ended" in record["message"] or "cannot be forked" in record["message"]
     assert served.ask(_order("planted_quick"))["status"] == "ok", "the next trial has a new server"

@@ -13,7 +13,7 @@ from loaders._check import equivalence, start
 from loaders._cli import selftest
 from loaders._compare import GIVE_UP_AFTER, Plan
 from loaders._corpus import Corpus
-from loaders._trial import Record, Trial, log, pages
+from loaders._trial import Record, Trial, forks, log, pages
 from loaders._trial.metrics import MemoryTrace, Metrics
 from tests.conftest import one_document
 from tests.trial.test_log import RECORD
@@ -37,10 +37,10 @@ class StandIn:
         self.fails: set[tuple[str, str]] = set()
         self.reason = ""
 
-    def trial(self, trial: Trial, corpus: Corpus, *, server: Any, **more: Any) -> Record:
+    def trial(self, trial: Trial, corpus: Corpus, *, server: Any = None, **more: Any) -> Record:
         if len(self.ran) == self.stop_at:
             raise KeyboardInterrupt
-        assert server is None or (server is self.servers[-1] and not server.is_ended)
+        assert server is None or (server is self.servers[-1] and not server.is_lost)
         way = "fresh" if server is None else "forked"
         self.ran.append((more["round"], trial.strategy, way, trial.seed))
         return msgspec.structs.replace(
@@ -61,17 +61,18 @@ class StandIn:
 
 class StandInServer:
     def __init__(self, reason: str) -> None:
-        self.reason, self.is_ended = reason, False
+        self.reason, self.is_lost = reason, False
 
     def end(self) -> None:
-        self.is_ended = True
+        self.is_lost = True
 
 
 @pytest.fixture
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> StandIn:
     found = StandIn()
-    monkeypatch.setattr(start, "run_trial", found.trial)
-    monkeypatch.setattr(start, "Server", found.server)
+    monkeypatch.setattr(forks, "Server", found.server)
+    for module in (start, forks):
+        monkeypatch.setattr(module, "run_trial", found.trial)
     return found
 
 
@@ -87,7 +88,7 @@ def test_each_strategy_runs_fresh_and_forked_next_to_each_other(
     assert len({tuple(one[1] for one, _ in pairs if one[0] == index) for index in range(6)}) > 1, "orders"
     assert len({one[3] for one, _ in pairs}) == 6, "each round draws anew"
     assert len(stand_in.servers) == 6
-    assert all(each.is_ended for each in stand_in.servers)
+    assert all(each.is_lost for each in stand_in.servers)
 
 
 def test_an_interrupted_one_loses_nothing_and_goes_on(planned: Plan, stand_in: StandIn, tmp_path: Path) -> None:
@@ -96,7 +97,7 @@ def test_an_interrupted_one_loses_nothing_and_goes_on(planned: Plan, stand_in: S
     with pytest.raises(KeyboardInterrupt):
         start.measure([planned], path, rounds=2)
     assert len(log.read(path)) == 11
-    assert all(each.is_ended for each in stand_in.servers)
+    assert all(each.is_lost for each in stand_in.servers)
     stand_in.stop_at = None
     told: list[Record] = []
     records = start.measure([planned], path, rounds=2, done=told.append)
@@ -140,7 +141,7 @@ def test_a_server_that_cannot_serve_says_why_and_nothing_runs(planned: Plan, sta
     said: list[str] = []
     assert start.measure([planned], tmp_path / "log", rounds=2, say=said.append) == []
     assert said == ["selection: its trials cannot be forked: its imports have started 3 threads"]
-    assert stand_in.servers[0].is_ended
+    assert stand_in.servers[0].is_lost
 
 
 def test_what_sets_variables_always_starts_fresh_and_is_left_out(corpus: Corpus) -> None:

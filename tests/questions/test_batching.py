@@ -77,8 +77,8 @@ def test_worker_processes_are_counted_and_none_stays(corpus: Corpus) -> None:
     """Keras forks its workers from a process that has TensorFlow's threads, so now and then one of them hangs."""
     before = _orphans()
     for _ in range(4):
-        # Two epochs are long enough for several looks at its processes.
-        record = _trial(corpus, "keras_pydataset_processes", epochs=2, deadline=60.0)
+        # Many epochs: its processes are looked at every quarter of a second, and a first look may see them begin.
+        record = _trial(corpus, "keras_pydataset_processes", epochs=8, deadline=60.0)
         assert _orphans() <= before
         if record.status != "timed_out":
             break
