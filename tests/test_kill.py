@@ -23,7 +23,7 @@ import pytest
 from loaders import _compare, _durable
 from loaders._corpus import Corpus
 from loaders._errors import InputError
-from loaders._trial import log, pages
+from loaders._trial import Record, log, pages
 from tests.conftest import ROOT, Command, Strategy
 from tests.test_compare import Runner, stand_in_for_trials
 from tests.trial.conftest import marked
@@ -266,7 +266,7 @@ class TestFullDisk:
         planned = _compare.Plan("selection", ("mixed_copy", "list_to_list"), ({"images": "500"},), 3, corpus, 2**30, 60)
         runner = Runner()
 
-        def fills(*arguments: object, **more: object) -> object:
+        def fills(*arguments: object, **more: object) -> Record:
             if len(runner.ran) == 2:
                 self.fill(disk, but)
             record = runner(*arguments, **more)  # type: ignore[arg-type]

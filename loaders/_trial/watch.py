@@ -41,6 +41,10 @@ PRINTED = 2**24
 ROOM = 2**16
 """Free bytes needed on the disk that a trial works on; with less, its report may not have fitted."""
 
+STILL, IDLE = 60.0, 0.5
+"""A trial is ended if its processes together use less than half a second of processor time in a minute: a worker that
+was forked while another thread held a lock waits for ever, and the deadline must suit slow machines too."""
+
 TREE_COST = 10
 """Reading a tree's memory takes at most 1/10 of the time since the last reading: the kernel walks through every page of
 every process, a few milliseconds each, on a core that the strategy could use."""
@@ -232,6 +236,7 @@ def _look_after(running: Running, place: Place, trial: Trial, seen: _Seen) -> Ou
     deadline = time.monotonic() + trial.deadline
     family: list[psutil.Process] = []
     look_for_children = look_at_tree = 0.0
+    moved, used = time.monotonic(), 0.0
     while not running.wait(WATCH_INTERVAL):
         now = time.monotonic()
         said = _lines(place.report)
@@ -243,6 +248,8 @@ def _look_after(running: Running, place: Place, trial: Trial, seen: _Seen) -> Ou
             if now >= look_for_children or not family:
                 family = running.family()
                 look_for_children = now + TREE_INTERVAL
+                if abs((spent := _processor_time(family)) - used) >= IDLE:
+                    moved, used = now, spent
             if now >= look_at_tree and family and not seen.measured:
                 held = memory.tree_memory(family[0], family[1:])
                 if family[1:]:
@@ -263,11 +270,22 @@ def _look_after(running: Running, place: Place, trial: Trial, seen: _Seen) -> Ou
         with contextlib.suppress(OSError):  # a strategy may have removed it
             if place.printed.stat().st_size > PRINTED:
                 os.truncate(place.printed, 0)
-        if now > deadline:
+        if now > min(deadline, moved + STILL):
+            late = f"not finished after {trial.deadline:g} s" if now > deadline else f"stood still for {STILL:g} s"
             gone = sum(not psutil.pid_exists(pid) for pid in seen.workers)
             died = f"; {gone} of its {len(seen.workers)} worker processes had ended before" if gone else ""
-            return Outcome("timed_out", f"not finished after {trial.deadline:g} s{died}; ended")
+            return Outcome("timed_out", f"{late}{died}; ended")
     return None
+
+
+def _processor_time(family: Sequence[psutil.Process]) -> float:
+    """Return the seconds of processor time that processes have used."""
+    total = 0.0
+    for process in family:
+        with contextlib.suppress(psutil.Error):  # it has ended
+            times = process.cpu_times()
+            total += times.user + times.system
+    return total
 
 
 def _lines(report: Path) -> int:

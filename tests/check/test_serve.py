@@ -77,13 +77,18 @@ def test_a_trial_whose_server_is_lost_runs_once_more(monkeypatch: pytest.MonkeyP
     assert servers.started == servers.ended == 2
 
 
-def test_a_trial_whose_server_is_lost_again_fails_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trial_that_ends_its_server_twice_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     Servers(monkeypatch, 0, 1)
-    with (
-        Forks({}) as served,
-        pytest.raises(InputError, match="has ended twice; finished trials are kept, and --fresh does without it"),
-    ):
+    with Forks({}) as served:
+        assert served.run(TRIAL, CORPUS).status == "failed"
+
+
+def test_servers_that_keep_ending_are_an_error_with_its_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    Servers(monkeypatch, 1, 2)
+    with Forks({}) as served:
         served.run(TRIAL, CORPUS)
+        with pytest.raises(InputError, match="finished trials are kept, and --fresh does without it"):
+            served.run(TRIAL, CORPUS)
 
 
 def test_a_server_that_cannot_fork_says_why(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,6 +50,19 @@ def test_a_strategy_that_hangs_is_ended_at_its_deadline(strategy: Strategy) -> N
 
 
 @EACH_START
+@pytest.mark.parametrize("works", [False, True])
+def test_a_strategy_that_stands_still_is_ended_long_before_its_deadline(
+    strategy: Strategy, monkeypatch: pytest.MonkeyPatch, works: bool
+) -> None:
+    monkeypatch.setattr(watch, "STILL", 3.0)
+    started = time.monotonic()
+    work = "end = time.monotonic() + 6\nwhile time.monotonic() < end:\n    sum(range(10**5))\nreturn right"
+    record = strategy(work if works else "time.sleep(60)\nreturn right", deadline=60.0)
+    assert time.monotonic() - started < 30
+    assert (record.status, record.message) == (("ok", "") if works else ("timed_out", "stood still for 3 s; ended"))
+
+
+@EACH_START
 def test_a_strategy_that_takes_too_much_is_ended_and_its_peak_stands_in_the_record(strategy: Strategy) -> None:
     limit = 400 * MIB
     record = strategy(
