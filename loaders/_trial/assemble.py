@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import msgspec
 
@@ -49,8 +49,10 @@ class Readings:
         Of the fast consumer's epochs: step, time, resident memory, and malloc's, in use and held.
     meter
         What the strategy's Python bodies counted.
+    steady
+        The epochs that count for the steady time; empty if there is none.
     further
-        Steady epochs that came after all others, for their time only.
+        All epochs that came after the others, for the steady time only, as they were delivered.
     """
 
     timelines: list[timing.Timeline]
@@ -64,7 +66,8 @@ class Readings:
     allocator_held: int | None
     trace: list[tuple[int, float, Held, int, int]]
     meter: Meter
-    further: list[timing.Timeline] = field(default_factory=list)
+    steady: Sequence[timing.Timeline] = ()
+    further: Sequence[timing.Timeline] = ()
 
     @property
     def delivered(self) -> int:
@@ -92,10 +95,10 @@ def outcome(
         See ``Metrics``.
     """
     passes, delivered = read.passes, read.delivered
-    timelines = timing.passes(read.timelines[0], passes) if passes > 1 else read.timelines
+    timelines = timing.cut(read.timelines, passes)
     shared = passes if len(timelines) == 1 else 1  # too few batches to cut: every pass gets an equal share
     first = timelines[0]
-    in_all = [*timelines, *read.further]
+    in_all = [first, *read.steady]
     sample_time, steady_time = timing.sample_time(first), timing.steady_time(in_all)
     steps = _drawn_steps(len(quality.walk or ()))
     meter = read.meter
@@ -107,7 +110,7 @@ def outcome(
         metrics=Metrics(
             epoch_time=timing.epoch_time(first) / shared,
             steady_time=steady_time,
-            steady_epochs=None if steady_time is None else len(in_all) - 1,
+            steady_epochs=None if steady_time is None else len(read.steady),
             start_time=timing.start_time(in_all),
             wait_time=timing.wait_time(read.slow) if read.slow else None,
             slow_step=timing.slow_step(read.timelines[-1], passes) if read.slow else None,

@@ -11,7 +11,7 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from loaders import _registry
 from loaders._contract import Quality, samples
 from loaders._errors import WrongOutputError
 from loaders._trial import assemble, convert, failure, imports, machine, timing
+from loaders._trial import steady as steadily
 from loaders._trial.assemble import Readings
 from loaders._trial.drain import Slow, Tracer, cpu_time, drain
 from loaders._trial.metrics import Disturbance
@@ -82,8 +83,8 @@ def measure(
 ) -> tuple[Readings, list[Any], Disturbance | None]:
     """Drain the strategy: for a fast consumer and, if ``slow`` and a loader can be chosen by its question, a slow one.
 
-    ``measured`` is called when all but the steady time is known. Only then are short epochs repeated, so that the
-    number of epochs behind every other figure is the same for fast and slow strategies.
+    ``measured`` is called when all but the steady time is known. Only then are epochs repeated that were short or
+    disturbed, so that the number of epochs behind every other figure is the same for all strategies.
 
     Returns what the instruments read, the last epoch's batches if the question keeps them, and what else the machine
     did since it had ``started``.
@@ -137,15 +138,21 @@ def measure(
     measured()
     slow_epoch = timelines.pop() if then else None
     further: list[timing.Timeline] = []
-    if not timing.is_settled(timelines):
-        looks.append(machine.activity())
-        while not timing.is_settled([*timelines, *further]):
-            product.clear()
-            more, product = drain(
-                again, keep=question.keeps_output, step_time=question.step_time(job.case), take=job.meter.take
-            )
-            further += more
-        looks.append(machine.activity())
+
+    def epochs() -> Sequence[timing.Timeline]:
+        """Read the data once more. If that is several passes, the first includes the start, and does not count."""
+        product.clear()
+        more, kept = drain(
+            again, keep=question.keeps_output, step_time=question.step_time(job.case), take=job.meter.take
+        )
+        product.extend(kept)
+        further.extend(more)
+        return timing.cut(more, passes)[1:] if passes > 1 else more
+
+    first, *steady = timing.cut(timelines, passes)
+    during = steadily.Stretch(steady, list(zip(looks[::2], looks[1::2], strict=True)))
+    if timing.steady_time([first, *steady]) is not None:
+        during = steadily.least_disturbed(during, epochs)
     built = None
     gc.collect()
     retained, allocator_held = above.resident(), above.allocator_held()
@@ -162,9 +169,10 @@ def measure(
         allocator_held=allocator_held,
         trace=fast.points,
         meter=job.meter,
+        steady=during.epochs,
         further=further,
     )
-    return readings, product, machine.disturbance(started, looks[-1], list(zip(looks[::2], looks[1::2], strict=True)))
+    return readings, product, machine.disturbance(started, during.looks[-1][1], during.looks)
 
 
 def _disk_bytes(prepared: Prepared) -> int | None:

@@ -66,6 +66,11 @@ def passes(timeline: Timeline, count: int) -> list[Timeline]:
     ]
 
 
+def cut(timelines: Sequence[Timeline], count: int) -> Sequence[Timeline]:
+    """Return the epochs: the passes of the only timeline if it has several, else the timelines themselves."""
+    return passes(timelines[0], count) if count > 1 else timelines
+
+
 LEAST_BATCHES = 3
 """Batches that an epoch needs before its steady part can be told from its start."""
 
@@ -86,11 +91,9 @@ steps of 10 ms what was taken from them, and a pause of some milliseconds, which
 does not move their median."""
 
 
-def is_settled(timelines: Sequence[Timeline]) -> bool:
-    """Whether no more epochs are needed for the steady time of these; the first is not one of them."""
-    steady = timelines[1:]
-    too_short = min(len(each.received) for each in timelines) < LEAST_BATCHES  # then there is no steady time
-    return not steady or too_short or len(steady) >= MOST_EPOCHS or sum(map(epoch_time, steady)) >= SETTLED
+def is_settled(steady: Sequence[Timeline]) -> bool:
+    """Whether these steady epochs are enough."""
+    return len(steady) >= MOST_EPOCHS or sum(map(epoch_time, steady)) >= SETTLED
 
 
 def start_time(timelines: Sequence[Timeline]) -> float | None:

@@ -22,6 +22,7 @@ from loaders._trial.launch import LostServerError, Place, Running, Server
 from loaders._trial.memory import Held
 from loaders._trial.metrics import Disturbance
 from loaders._trial.record import Environment, Imported, Measured, Outcome, Progress, Record, Trial, shortened
+from loaders._trial.steady import REPEATS, is_robbed
 
 WATCH_INTERVAL = 0.02
 """Seconds between two readings of a trial's memory. One reading of one process takes about 20 microseconds."""
@@ -51,18 +52,6 @@ every process, a few milliseconds each, on a core that the strategy could use.""
 
 ATTEMPTS = 6
 """Maximum runs of one trial. Each first imports what the earlier ones were seen to import."""
-
-ROBBED = 0.06
-"""A run that lost a larger share of the processor time to other processes and other guests is repeated. Of 1085
-published trials on a virtual machine 16 % lost more, and 40 % of those that came next did so too. Without them a
-strategy's trials spread by 14 % instead of 17 %. With 0.03 it is 14 % as well, and 40 % are repeated; with 0.1 it is
-16 %, and 6 % are."""
-
-TICK = 0.01
-"""Seconds of processor time in one step of the kernel's accounts; it may be missing from what was lost, or too much."""
-
-REPEATS = 2
-"""A trial is repeated at most so often."""
 
 TRIALS_A_REPEAT = 2
 """A comparison makes one repeat for two trials, and ``REPEATS`` more: where the machine is never quiet, repeating does
@@ -142,23 +131,15 @@ def run_trial(
 def least_disturbed(run: Callable[[], _Tried], repeats: int) -> tuple[_Tried, int]:
     """Repeat a run that was robbed of processor time, so often at most; return the least disturbed, and their number.
 
-    The choice rests on the disturbance alone, never on a figure, so it favours no strategy: what other guests and
-    processes do does not depend on the strategy's code. A strategy that runs longer or uses more cores meets more of
-    it, but is slowed down by it as well, so ratios come nearer to those of a quiet machine. Work that the kernel's
-    threads do for a strategy, as in writing files, counts as disturbance too: the run with the least of it is kept. A
-    run that does not end well is not repeated; if a repeat does not, that is what is returned.
+    A run with steady epochs is not repeated, as it repeats these itself (``loaders._trial.steady``, which says why the
+    choice is fair). Nor is one that does not end well; if a repeat does not, that is what is returned.
     """
     tried, tries = run(), 1
-    while tries <= repeats and is_robbed(tried.outcome.metrics.disturbance):
+    while tries <= repeats and tried.outcome.metrics.steady_time is None and is_robbed(tried.disturbance):
         again, tries = run(), tries + 1
         if again.taken is None or tried.taken is None or again.taken < tried.taken:
             tried = again
     return tried, tries
-
-
-def is_robbed(found: Disturbance | None) -> bool:
-    """Whether a run lost so much processor time to others that it is worth repeating."""
-    return found is not None and found.over is not None and (found.taken - ROBBED) * found.over > TICK
 
 
 def repeats_left(records: Sequence[Record]) -> int:
@@ -177,10 +158,14 @@ class _Tried:
     modules: list[str] = field(default_factory=list)
 
     @property
+    def disturbance(self) -> Disturbance | None:
+        """What else the machine did; ``None`` if it has no figures."""
+        return self.outcome.metrics.disturbance
+
+    @property
     def taken(self) -> float | None:
         """The share of processor time that others took; ``None`` if it has no figures."""
-        found = self.outcome.metrics.disturbance
-        return found.taken if found else None
+        return self.disturbance.taken if self.disturbance else None
 
 
 def _tried(trial: Trial, server: Server | None) -> _Tried:

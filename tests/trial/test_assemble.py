@@ -15,7 +15,7 @@ from loaders._trial.assemble import Readings
 from loaders._trial.memory import Held
 from loaders._trial.metrics import Metrics
 from loaders._trial.record import Converted, Environment, Outcome, Progress
-from loaders._trial.timing import Timeline
+from loaders._trial.timing import Timeline, passes
 
 MIB = 2**20
 
@@ -38,6 +38,7 @@ READ = Readings(
     allocator_held=3 * MIB,
     trace=[(1, 10.1, Held(1, 2, 3), 4, 5), (5, 10.5, Held(10, 20, 30), 40, 50)],
     meter=Meter(),
+    steady=[_epoch(20.0), _epoch(30.0)],
 )
 
 
@@ -60,7 +61,8 @@ def test_epochs_one_by_one() -> None:
 
 
 def test_epochs_in_one_pass_are_cut_into_the_same() -> None:
-    found = _outcome(timelines=[_epoch(10.0, batches=15)], passes=3)
+    whole = _epoch(10.0, batches=15)
+    found = _outcome(timelines=[whole], passes=3, steady=passes(whole, 3)[1:])
     assert (found.began, found.ended) == (10.0, 11.5)
     assert (found.metrics.samples, found.metrics.batches) == (20, 5)
     assert found.metrics.epoch_time == pytest.approx(0.5)
@@ -69,7 +71,7 @@ def test_epochs_in_one_pass_are_cut_into_the_same() -> None:
 
 
 def test_epochs_that_share_a_batch_have_an_equal_share_of_the_pass() -> None:
-    metrics = _outcome(timelines=[_epoch(10.0, batches=2)], passes=4).metrics
+    metrics = _outcome(timelines=[_epoch(10.0, batches=2)], passes=4, steady=[]).metrics
     assert (metrics.samples, metrics.batches) == (2, 1)
     assert metrics.epoch_time == pytest.approx(0.2 / 4)
     assert metrics.steady_time is None
@@ -77,10 +79,8 @@ def test_epochs_that_share_a_batch_have_an_equal_share_of_the_pass() -> None:
 
 
 def test_further_epochs_count_in_the_steady_time_only() -> None:
-    plain, more = (
-        _outcome(),
-        _outcome(further=[_epoch(40.0, each=0.08), _epoch(50.0, each=0.06), _epoch(60.0, each=0.06)]),
-    )
+    further = [_epoch(40.0, each=0.08), _epoch(50.0, each=0.06), _epoch(60.0, each=0.06)]
+    plain, more = _outcome(), _outcome(steady=[*READ.steady, *further], further=further)
     assert (plain.metrics.steady_epochs, more.metrics.steady_epochs) == (2, 5)
     assert more.metrics.steady_time == pytest.approx(0.4)  # the median of 0.5, 0.5, 0.4, 0.3, 0.3
     assert more.metrics.throughput == pytest.approx(20 / 0.4)

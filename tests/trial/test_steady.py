@@ -1,0 +1,146 @@
+"""Steady epochs are enough, and run again where others had the processor; the choice favours no strategy."""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from loaders._trial import machine, steady
+from loaders._trial.machine import Activity
+from loaders._trial.metrics import Disturbance
+from loaders._trial.steady import REPEATS, Stretch, is_robbed, least_disturbed
+from loaders._trial.timing import Timeline, epoch_time
+
+BATCHES = 4
+
+
+def _epoch(seconds: float) -> Timeline:
+    at = [seconds * number / BATCHES for number in range(BATCHES + 1)]
+    return Timeline(0.0, at[:-1], at[1:], seconds, [1] * BATCHES)
+
+
+@dataclass
+class Machine:
+    """Runs epochs on two processors, of which a share is stolen, another one in each stretch."""
+
+    shares: Sequence[float]
+    seconds: float = 1.0
+    now: float = 0.0
+    stolen: float = 0.0
+    looked: int = 0
+    ran: list[float] = field(default_factory=list)
+
+    def look(self) -> Activity:
+        self.looked += 1
+        busy = 2 * self.now - self.stolen
+        return Activity(total=2 * self.now, busy=busy, stolen=self.stolen, own=busy, swapped=None, throttled=None)
+
+    def epochs(self) -> list[Timeline]:
+        share = self.shares[min((self.looked - 1) // 2, len(self.shares) - 1)]
+        self.ran.append(self.seconds * (1 + share))
+        self.now += self.ran[-1]
+        self.stolen += 2 * self.ran[-1] * share
+        return [_epoch(self.ran[-1])]
+
+
+def _measured(machine: Machine, epochs: Callable[[], list[Timeline]] | None = None) -> Stretch:
+    first = Stretch()
+    first.run(epochs or machine.epochs, machine.look)
+    return least_disturbed(first, epochs or machine.epochs, machine.look)
+
+
+@pytest.mark.parametrize(
+    ("shares", "kept", "stretches"),
+    [
+        ([0.0], 0, 1),
+        ([0.05, 0.0], 0, 1),
+        ([0.3, 0.02], 1, 2),
+        ([0.3, 0.2, 0.25, 0.0], 1, 3),  # at most two more
+        ([0.2, 0.3, 0.25], 0, 3),
+    ],
+)
+def test_the_least_disturbed_stretch_is_kept(shares: list[float], kept: int, stretches: int) -> None:
+    machine = Machine(shares)
+    found = _measured(machine)
+    assert [epoch_time(each) for each in found.epochs] == pytest.approx([1 + shares[kept]])
+    assert len(machine.ran) == stretches == machine.looked / 2
+    assert found.disturbance is not None
+    assert found.disturbance.stolen == pytest.approx(shares[kept], abs=1e-4)
+
+
+def test_short_epochs_are_repeated_until_they_are_enough_and_judged_together() -> None:
+    machine = Machine([0.0], seconds=0.1)
+    first = Stretch(machine.epochs(), [(machine.look(), machine.look())])
+    found = least_disturbed(first, machine.epochs, machine.look)
+    assert len(found.epochs) == 5
+    assert len(found.looks) == 2
+    robbed = Machine([0.5, 0.0], seconds=0.1)
+    assert len(_measured(robbed).epochs) == 5, "another stretch is as long"
+
+
+def test_where_the_system_tells_nothing_nothing_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "disturbance", lambda *_: None)
+    robbed = Machine([0.5])
+    assert len(_measured(robbed).epochs) == len(robbed.ran) == 1
+
+
+@pytest.mark.parametrize(
+    ("taken", "over", "robbed"),
+    [
+        (0.05, 1.0, False),
+        (0.065, 1.0, False),
+        (0.075, 1.0, True),
+        (0.1, 0.2, False),
+        (0.12, 0.2, True),
+        (0.5, None, False),
+    ],
+)
+def test_epochs_are_robbed_if_more_was_taken_than_a_step_of_the_kernels_accounts_can_pretend(
+    taken: float, over: float | None, robbed: bool
+) -> None:
+    assert is_robbed(Disturbance(others=0.03, stolen=taken - 0.03, over=over)) == robbed
+    assert not is_robbed(None)
+
+
+def test_repeating_favours_no_strategy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two strategies take equally long on a quiet machine; the second meets twice the disturbance."""
+    draw = random.Random(1)
+
+    def times(exposure: float) -> tuple[list[float], list[float]]:
+        """Return the logarithms of the times, and what of them is not due to the disturbance."""
+        found = []
+        for _ in range(4000):
+            noise: dict[int, float] = {}
+            kept: list[Timeline] = []  # so that no two have one identity
+            machine = Machine([min(0.5, exposure * draw.expovariate(1 / 0.03)) for _ in range(REPEATS + 1)])
+
+            def epochs(
+                machine: Machine = machine, noise: dict[int, float] = noise, kept: list[Timeline] = kept
+            ) -> list[Timeline]:
+                machine.seconds = math.exp(chance := draw.gauss(0, 0.05))
+                (epoch,) = machine.epochs()
+                noise[id(epoch)] = chance
+                kept.append(epoch)
+                return [epoch]
+
+            (epoch,) = _measured(machine, epochs).epochs
+            found.append((math.log(epoch_time(epoch)), noise[id(epoch)]))
+        one, other = zip(*found, strict=True)
+        return list(one), list(other)
+
+    bias, spread = {}, {}
+    for repeats in (0, REPEATS):
+        monkeypatch.setattr(steady, "REPEATS", repeats)
+        (one, one_noise), (two, two_noise) = times(1.0), times(2.0)
+        # What a time owes to chance has no part in the choice: four standard errors.
+        assert abs(statistics.fmean(one_noise)) < 4 * 0.05 / math.sqrt(4000)
+        assert abs(statistics.fmean(two_noise)) < 4 * 0.05 / math.sqrt(4000)
+        bias[repeats] = statistics.fmean(two) - statistics.fmean(one)
+        spread[repeats] = statistics.stdev(one)
+    assert 0 < bias[REPEATS] < 0.75 * bias[0]
+    assert spread[REPEATS] < 0.95 * spread[0]
