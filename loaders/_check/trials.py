@@ -3,9 +3,10 @@
 Each side has a process that runs its trials (``loaders._check.serve``). A commit that is too old for that runs each
 trial by its own command line; then the other side does so too, so that no ratio joins a fresh trial and a forked one.
 
-Before a strategy is timed, one trial of each side proves that it delivers what its question asks. Later trials of the
-same code are not all checked, because a check takes as long as the rest: one of each side in every fourth block is, and
-all are as long as none has passed. Every trial must deliver as many samples as the proven one.
+The first trial of each side proves, after its measurement, that it delivers what its question asks; without that it
+has no figures. Later trials of the same code are not all checked, because a check takes as long as the rest: one of
+each side in every fourth block is, and all are as long as none has passed. Every trial must deliver as many samples as
+the proven one.
 """
 
 from __future__ import annotations
@@ -210,7 +211,7 @@ class _Pair:
         forked: bool,
     ) -> None:
         self._sides, self._arguments, self._forked = sides, list(arguments), forked
-        self._proofs: list[dict[str, Any] | None] = []
+        self._proofs: list[dict[str, Any] | None] = [None, None]
         self._counts = [0, 0]
 
     def a(self, seed: int) -> dict[str, Any]:
@@ -222,11 +223,11 @@ class _Pair:
         return self._run(1, seed)
 
     def _run(self, side: int, seed: int) -> dict[str, Any]:
-        if not self._proofs:
-            self._prove()
         proof = self._proofs[side]
-        record = self._ordered(side, seed, checked=proof is None or self._is_again_due(side))
+        is_due = self._counts[side] % (2 * CHECKED) == 0  # its first trial in every fourth block
         self._counts[side] += 1
+        order = Order([*self._arguments, "--seed", str(seed)], forked=self._forked, checked=proof is None or is_due)
+        record = self._sides[side](order)
         if record["status"] != "ok":
             return record
         if proof is None:
@@ -235,19 +236,6 @@ class _Pair:
             message = f"delivered {record['metrics'].get('samples')} samples, and {proof.get('samples')} when checked"
             return {**record, "status": "wrong_output", "message": message}
         return record
-
-    def _is_again_due(self, side: int) -> bool:
-        """Whether this is a side's first trial in a block whose output is checked."""
-        return self._counts[side] % (2 * CHECKED) == 2 * (CHECKED - 1)
-
-    def _prove(self) -> None:
-        """Run one checked trial of each side, whose figures do not count."""
-        records = [self._ordered(side, 0, checked=True) for side in (0, 1)]
-        self._proofs = [each["metrics"] if each["status"] == "ok" else None for each in records]
-
-    def _ordered(self, side: int, seed: int, *, checked: bool) -> dict[str, Any]:
-        arguments = [*self._arguments, "--seed", str(seed)]
-        return self._sides[side](Order(arguments, forked=self._forked, checked=checked))
 
 
 @contextlib.contextmanager
