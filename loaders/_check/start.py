@@ -18,7 +18,7 @@ import msgspec
 
 from loaders import _compare, _registry
 from loaders._check.equivalence import Way
-from loaders._compare import GIVE_UP_AFTER, SEED, Plan
+from loaders._compare import CHECKED, GIVE_UP_AFTER, SEED, Plan
 from loaders._corpus import Corpus
 from loaders._trial import Record, Trial, log, run_trial, watch
 from loaders._trial.forks import Forks
@@ -83,7 +83,7 @@ def measure(
                 if clock() >= until:
                     break
                 for way in ways:
-                    trial = planned.trial(strategy, planned.cases[0], SEED + index)
+                    trial = _trial(planned, strategy, index)
                     begin(trial)
                     run = forks.run if way == "forked" else run_trial
                     record = run(
@@ -99,6 +99,12 @@ def measure(
                     records.append(record)
                     done(record)
     return records
+
+
+def _trial(planned: Plan, strategy: str, index: int) -> Trial:
+    """Return the trial of a round: no slow consumer, whose memory is not compared, and a check now and then."""
+    trial = planned.trial(strategy, planned.cases[0], SEED + index)
+    return msgspec.structs.replace(trial, slow=False, checked=index % CHECKED == 0)
 
 
 def _due(planned: Plan, index: int, records: Sequence[Record]) -> Iterator[tuple[str, list[Way]]]:
