@@ -300,7 +300,11 @@ def of_memory(environment: Environment) -> str:
 
 def without_start(comparisons: Iterable[Comparison]) -> str:
     """Say why some strategies have no start figures; empty if none lacks them."""
-    names = [each.question for each in comparisons if any(row.lacks_start for row in each.rows)]
+    names = [
+        each.question
+        for each in comparisons
+        if any(row.lacks_start for row in each.rows if row.case == each.about.default_case)
+    ]
     if not names:
         return ""
     return (

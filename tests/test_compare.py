@@ -381,6 +381,19 @@ def test_published_start_figures_come_from_the_first_rounds_of_the_default_cases
             assert len({each.process for each in of_block}) == 1
 
 
+def test_other_amounts_of_data_are_forked_from_the_first_round_on(corpus: Corpus, served: type[Server]) -> None:
+    full = Corpus(corpus.root, msgspec.structs.replace(corpus.manifest, size="full"))
+    planned = _compare.plan("batching", full, all_cases=False)
+    names = planned.strategies_in(planned.cases[0])
+    fresh = {
+        (index, case["data"])
+        for index in range(8)
+        for case in planned.cases
+        if planned.starts_fresh(index, case, names)
+    }
+    assert fresh == {(0, "x16"), (1, "x16"), (2, "x16")}
+
+
 @pytest.mark.parametrize("raises", [True, False])
 def test_a_lost_server_is_replaced_and_the_trial_runs_once_more(
     planned: Plan, runner: Runner, served: type[Server], monkeypatch: pytest.MonkeyPatch, raises: bool

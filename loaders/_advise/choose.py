@@ -316,9 +316,14 @@ def _total(candidate: Candidate, settings: Settings, *, steady: bool) -> dict[in
     extra = _scaled([_extra(each) for each in candidate.amounts], candidate, settings.samples) if steady else {}
     convert = _scaled([each.convert for each in candidate.amounts], candidate, settings.samples)
     return {
-        index: steps * (settings.step + wait) + extra.get(index, 0.0) + convert.get(index, 0.0)
+        index: steps * (settings.step + wait) + _once(extra, index) + _once(convert, index)
         for index, wait in _waits(candidate, settings, steady=steady).items()
     }
+
+
+def _once(found: Mapping[int, float], index: int) -> float:
+    """Return the seconds of a round; the mean of the others if it has none of its own, and 0 if none has."""
+    return found[index] if index in found else math.fsum(found.values()) / max(1, len(found))
 
 
 def _extra(amount: Amount) -> dict[int, float]:
@@ -329,13 +334,14 @@ def _extra(amount: Amount) -> dict[int, float]:
 def _scaled(values: Sequence[Mapping[int, float]], candidate: Candidate, samples: int) -> dict[int, float]:
     """Return seconds by round for this many samples: on the line through the two largest amounts, never below zero.
 
-    A round with only the largest amount is scaled in proportion.
+    Rounds with only the largest amount are left out; if all are, they are scaled in proportion.
     """
     last, at = values[-1], candidate.largest.samples
-    found = {}
-    for index, value in last.items():
-        slope = value / at
-        if len(values) > 1 and index in values[-2]:
-            slope = (value - values[-2][index]) / (at - candidate.amounts[-2].samples)
-        found[index] = max(0.0, value + slope * (samples - at))
-    return found
+    paired = last.keys() & values[-2].keys() if len(values) > 1 else set()
+    if not paired:
+        return {index: max(0.0, value * samples / at) for index, value in last.items()}
+    below = candidate.amounts[-2].samples
+    return {
+        index: max(0.0, last[index] + (last[index] - values[-2][index]) / (at - below) * (samples - at))
+        for index in sorted(paired)
+    }

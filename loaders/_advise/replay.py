@@ -6,6 +6,7 @@ It shares the law of memory and the question's declarations with ``choose``, but
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -122,7 +123,7 @@ def _bound(trials: Sequence[Record], capacity: int, settings: Settings) -> float
     for each in trials:
         metrics = each.metrics
         if metrics.samples and metrics.needed_memory is not None:
-            points.setdefault(metrics.samples, {})[each.round] = float(metrics.needed_memory)
+            points.setdefault(metrics.samples, {})[each.pairing] = float(metrics.needed_memory)
     found: Law = law(points, capacity)
     predicted = found.at(samples)
     if predicted is None or (found.kind == "unknown" and samples > max(points, default=0)):
@@ -143,35 +144,43 @@ def _bound(trials: Sequence[Record], capacity: int, settings: Settings) -> float
 def _total(trials: Sequence[Record], settings: Settings) -> dict[int, float]:
     """Return the seconds of all epochs by round, from the trials with the most data."""
     sizes = sorted({each.metrics.samples or 0 for each in trials})
+    largest = [
+        each
+        for each in trials
+        if each.metrics.samples == sizes[-1] and each.metrics.epoch_time is not None and each.metrics.batches
+    ]
+    smaller = {each.pairing: each for each in trials if len(sizes) > 1 and each.metrics.samples == sizes[-2]}
+    once = {each.pairing: _once(each, smaller.get(each.pairing), sizes, settings) for each in largest}
+    # With a smaller amount, the line through both tells; rounds that lack it are given the mean of the others.
+    told = [value for index, value in once.items() if index in smaller]
     found = {}
-    for each in trials:
+    for each in largest:
         metrics = each.metrics
-        if metrics.samples != sizes[-1] or metrics.epoch_time is None or not metrics.batches:
-            continue
-        smaller = [
-            one.metrics
-            for one in trials
-            if len(sizes) > 1 and one.round == each.round and one.metrics.samples == sizes[-2]
-        ]
-        once = 0.0
         epoch = metrics.epoch_time if metrics.steady_time is None else metrics.steady_time
-        for now, before in (
-            (metrics.epoch_time - epoch, [_extra(one) for one in smaller]),
-            (metrics.convert_time, [one.convert_time for one in smaller]),
-        ):
-            if now is not None and before and before[0] is not None:
-                share = (settings.samples - sizes[-2]) / (sizes[-1] - sizes[-2])
-                once += max(0.0, before[0] + share * (now - before[0]))
-            elif now is not None:
-                once += max(0.0, now * settings.samples / sizes[-1])
-        load = epoch * settings.batch / sizes[-1]
+        load = (epoch or 0.0) * settings.batch / sizes[-1]
         wait = load
         if settings.step:
-            slow = (
-                load if metrics.wait_time is None else metrics.wait_time * settings.batch * metrics.batches / sizes[-1]
-            )
+            slow = load
+            if metrics.wait_time is not None:
+                slow = metrics.wait_time * settings.batch * (metrics.batches or 0) / sizes[-1]
             wait = max(load - settings.step, slow)
-        found[each.round] = settings.epochs * (settings.samples / settings.batch) * (settings.step + wait) + once
+        own = once[each.pairing] if each.pairing in smaller or not told else math.fsum(told) / len(told)
+        found[each.pairing] = settings.epochs * (settings.samples / settings.batch) * (settings.step + wait) + own
+    return found
+
+
+def _once(trial: Record, smaller: Record | None, sizes: Sequence[int], settings: Settings) -> float:
+    """Return the seconds of what is done once, the conversion and the first epoch's extra time, for all samples."""
+    found = 0.0
+    for now, before in (
+        (_extra(trial.metrics) or 0.0, smaller and _extra(smaller.metrics)),
+        (trial.metrics.convert_time, smaller and smaller.metrics.convert_time),
+    ):
+        if now is not None and before is not None:
+            share = (settings.samples - sizes[-2]) / (sizes[-1] - sizes[-2])
+            found += max(0.0, before + share * (now - before))
+        elif now is not None:
+            found += max(0.0, now * settings.samples / sizes[-1])
     return found
 
 

@@ -139,6 +139,26 @@ def test_a_first_epoch_that_costs_more_counts_by_epochs() -> None:
     assert decided(cached, plain, step=0.0, epochs=20).recommended == "cached"
 
 
+def _forked(amount: Amount) -> Amount:
+    """Return an amount of which the first two rounds pair with none of the largest amount."""
+    moved = {
+        name: {index if index > 1 else ~index: each for index, each in values.items()}
+        for name in ("needed", "first", "steady", "wait", "convert")
+        if (values := getattr(amount, name))
+    }
+    return msgspec.structs.replace(amount, **moved)
+
+
+def test_rounds_without_a_smaller_amount_take_what_happens_once_from_the_others() -> None:
+    """A start of half a second must not grow with the data only because no round tells that it does not."""
+    few, most = planted(0.001, start=0.5, wobble=0.0)[1:]
+    (totals,) = reckon([Candidate("one", amounts=[_forked(few), most])], Settings(2**30, 0.0)).totals.values()
+    (paired,) = reckon([Candidate("one", amounts=[few, most])], Settings(2**30, 0.0)).totals.values()
+    assert totals == pytest.approx(paired)
+    (alone,) = reckon([Candidate("one", amounts=[most])], Settings(2**30, 0.0)).totals.values()
+    assert min(alone.values()) > max(paired.values()) + 1, "in proportion, as far as anybody knows"
+
+
 def test_where_epochs_are_too_short_to_be_steady_the_first_one_counts() -> None:
     short = [
         msgspec.structs.replace(each, amounts=[msgspec.structs.replace(one, steady={}) for one in each.amounts])
