@@ -61,6 +61,9 @@ from loaders._words import (
 
 T = TypeVar("T")
 
+CALM = 2
+"""How often a second a progress bar is drawn, while trials are measured that could use the core."""
+
 _errors = Console(stderr=True)
 _output = Console(width=None if sys.stdout.isatty() else 160)
 
@@ -106,7 +109,7 @@ def progress(trials: int, seconds: float | None) -> Iterator[Bar]:
         TimeRemainingColumn(),
         TextColumn("{task.fields[strategy]}"),
     )
-    with Progress(*columns, console=_errors) as bar:
+    with Progress(*columns, console=_errors, refresh_per_second=CALM) as bar:
         yield Bar(bar, trials, seconds)
 
 
@@ -172,7 +175,7 @@ def show_comparison(comparison: Comparison) -> None:
 def checking(seconds: float) -> Iterator[Callable[[list[Outcome]], None]]:
     """Show the progress of a check: elapsed time, and how many outcomes are undecided."""
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("{task.fields[left]}"))
-    with Progress(*columns, console=_errors) as bar:
+    with Progress(*columns, console=_errors, refresh_per_second=CALM) as bar:
         task = bar.add_task("measuring", total=seconds, left="")
         begun = time.monotonic()
 
