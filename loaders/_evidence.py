@@ -126,14 +126,19 @@ def _comparisons(records: Iterable[Record]) -> list[dict[str, dict[int, float]]]
 
 
 def _times(records: Iterable[Record]) -> list[tuple[str, dict[str, dict[int, float]]]]:
-    """Return the question and the times of every comparison, by strategy and round: steady times if all have them."""
-    groups: dict[tuple[Any, ...], list[Record]] = {}
+    """Return the question and the times of every comparison, by strategy and round: steady times if all have them.
+
+    Of several runs of a case the newest counts, as on the page.
+    """
+    groups: dict[tuple[Any, ...], dict[str, list[Record]]] = {}
     for record in records:
         if record.status == "ok" and record.run:
             case = tuple(sorted(record.case.items()))
-            groups.setdefault((record.environment.machine, record.run, record.question, case), []).append(record)
+            runs = groups.setdefault((record.environment.machine, record.question, case), {})
+            runs.setdefault(record.run, []).append(record)
     found = []
-    for group in groups.values():
+    for runs in groups.values():
+        group = max(runs.values(), key=lambda run: run[0].started)
         steady = all(record.metrics.steady_time for record in group)
         times: dict[str, dict[int, float]] = {}
         for record in group:
