@@ -59,7 +59,7 @@ def test_noise_is_taken_of_all_strategies_though_a_few_ran_for_more_rounds() -> 
 def test_of_several_runs_of_a_case_the_newest_counts() -> None:
     spreads = {f"s{index}": 0.05 for index in range(10)}
     new = [msgspec.structs.replace(each, run="new", started="2027-01-01") for each in _records(spreads, 8)]
-    old = _records({name: 0.5 for name in spreads}, 20)
+    old = _records(dict.fromkeys(spreads, 0.5), 20)
     for records in ([*old, *new], [*new, *old]):
         found = _evidence.noise(records)
         assert len(found.residuals) == 80
