@@ -102,7 +102,8 @@ def test_pairing_gains_what_a_round_has_in_common(shared: float, own: float, cor
                 RECORD,
                 strategy=name,
                 round=index,
-                run=str(run),
+                run="r",
+                case={"number": str(run)},
                 metrics=Metrics(epoch_time=float(np.exp(drift[index] + random.normal(0, own)))),
             )
             for name in ("numpy_to_numpy", "mixed_copy", "permutation_index")
