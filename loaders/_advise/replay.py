@@ -173,8 +173,8 @@ def _once(trial: Record, smaller: Record | None, sizes: Sequence[int], settings:
     """Return the seconds of what is done once, the conversion and the first epoch's extra time, for all samples."""
     found = 0.0
     for now, before in (
-        (_extra(trial.metrics) or 0.0, smaller and _extra(smaller.metrics)),
-        (trial.metrics.convert_time, smaller and smaller.metrics.convert_time),
+        (_extra(trial.metrics) or 0.0, None if smaller is None else _extra(smaller.metrics)),
+        (trial.metrics.convert_time, None if smaller is None else smaller.metrics.convert_time),
     ):
         if now is not None and before is not None:
             share = (settings.samples - sizes[-2]) / (sizes[-1] - sizes[-2])
