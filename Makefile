@@ -75,7 +75,7 @@ pages: setup ## Write asv's site with the comparison page in it, as it is deploy
 	@echo "open $(CURDIR)/$(SITE)/comparison.html, or all of it: $(BIN)/asv preview"
 
 evidence: setup ## Repeat what must be repeated to be believed, hours; interrupted, the same command continues
-	@# Exit code 1 says that a count misses its target, which the last line then shows too.
+	@# Exit code 1 says that a count misses its target; the page shows which.
 	$(LOADERS) selftest --subject tensorflow || [ $$? -eq 1 ]
 	$(LOADERS) selftest --start || [ $$? -eq 1 ]
 	LOADERS_KILLS=100 $(BIN)/python -m pytest tests/test_kill.py -k random_moments -s

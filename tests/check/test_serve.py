@@ -217,5 +217,5 @@ def test_a_server_that_is_killed_costs_only_time(served: Process, tmp_path: Path
     assert served.process.stdout
     record = json.loads(served.process.stdout.readline())
     assert record["status"] == "failed"
-    assert "has ended" in record["message"] or "cannot be forked" in record["message"]
+    assert "forked from has ended" in record["message"] or "cannot be forked" in record["message"]
     assert served.ask(_order("planted_quick"))["status"] == "ok", "the next trial has a new server"

@@ -26,7 +26,7 @@ def _epoch(seconds: float) -> Timeline:
 
 @dataclass
 class Machine:
-    """Runs epochs on two processors, of which a share is stolen, another one in each stretch."""
+    """Runs epochs on two processors, of which a share is stolen, another one in each stretch; it slows them down."""
 
     shares: Sequence[float]
     seconds: float = 1.0
@@ -42,7 +42,7 @@ class Machine:
 
     def epochs(self) -> list[Timeline]:
         share = self.shares[min((self.looked - 1) // 2, len(self.shares) - 1)]
-        self.ran.append(self.seconds * (1 + share))
+        self.ran.append(self.seconds * math.exp(3 * share))
         self.now += self.ran[-1]
         self.stolen += 2 * self.ran[-1] * share
         return [_epoch(self.ran[-1])]
@@ -67,7 +67,7 @@ def _measured(machine: Machine, epochs: Callable[[], list[Timeline]] | None = No
 def test_the_least_disturbed_stretch_is_kept(shares: list[float], kept: int, stretches: int) -> None:
     machine = Machine(shares)
     found = _measured(machine)
-    assert [epoch_time(each) for each in found.epochs] == pytest.approx([1 + shares[kept]])
+    assert [epoch_time(each) for each in found.epochs] == pytest.approx([math.exp(3 * shares[kept])])
     assert len(machine.ran) == stretches == machine.looked / 2
     assert found.disturbance is not None
     assert found.disturbance.stolen == pytest.approx(shares[kept], abs=1e-4)
@@ -142,5 +142,5 @@ def test_repeating_favours_no_strategy(monkeypatch: pytest.MonkeyPatch) -> None:
         assert abs(statistics.fmean(two_noise)) < 4 * 0.05 / math.sqrt(4000)
         bias[repeats] = statistics.fmean(two) - statistics.fmean(one)
         spread[repeats] = statistics.stdev(one)
-    assert 0 < bias[REPEATS] < 0.75 * bias[0]
-    assert spread[REPEATS] < 0.95 * spread[0]
+    assert 0 < bias[REPEATS] < 0.5 * bias[0]
+    assert spread[REPEATS] < 0.8 * spread[0]
