@@ -7,6 +7,8 @@ LOADERS := $(BIN)/python -m loaders
 
 SITE := .asv/html
 MINUTES ?= 4
+# Two tests at a time: mostly they wait, for imports, deadlines and processes.
+TESTS ?= -n 2 --dist worksteal
 export BASE ?= main
 
 .DEFAULT_GOAL := help
@@ -21,7 +23,7 @@ $(SETUP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(None if (3, 11) <= sys.version_info < (3, 14) else "Python 3.11, 3.12 or 3.13 is needed, this is %d.%d; name one: make PYTHON=python3.12" % sys.version_info[:2])'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --editable . --group dev
+	$(BIN)/python -m pip install --quiet --editable '.[report]' --group dev
 	@touch $@
 
 bench: setup ## Compare on photographs, 4 minutes at a time: make bench MINUTES=15; shows where the page is
@@ -79,9 +81,10 @@ evidence: setup ## Repeat what must be repeated to be believed, hours; interrupt
 	$(LOADERS) selftest --subject tensorflow || [ $$? -eq 1 ]
 	$(LOADERS) selftest --start || [ $$? -eq 1 ]
 	LOADERS_KILLS=100 $(BIN)/python -m pytest tests/test_kill.py -k random_moments -s
+	LOADERS_PROBES=all $(BIN)/python -m pytest tests/probe/test_probe.py -s
 	$(LOADERS) evidence
 
-readme: setup ## Renew the README's table and picture from the published results
+readme: setup ## Renew the README's table, its picture and docs/results.md from the published results
 	$(LOADERS) readme
 
 clean: ## Remove .venv and what asv has built; results stay

@@ -32,6 +32,7 @@ A room with an underscore is machinery:
 ``_claims``       the write-ups' claims, each with the rule that decides it
 ``_check``        whether a change made a strategy slower or fatter
 ``_advise``       which strategy a reader should take
+``_probe``        the instruments on a pipeline of somebody's own
 ``_evidence``     how often the judge and the check are wrong
 ``_report``       the comparison page, the README's figures, asv's plugin
 ``_cli``          the command line, one module for each command

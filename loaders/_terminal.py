@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import groupby
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 from rich import box
@@ -58,6 +58,10 @@ from loaders._words import (
     to_fastest,
     without_start,
 )
+
+if TYPE_CHECKING:
+    from loaders._probe.found import Found
+    from loaders._probe.gates import Gate
 
 T = TypeVar("T")
 
@@ -203,6 +207,22 @@ def show_check(outcomes: Sequence[Outcome]) -> None:
     _output.print(show.METHOD, markup=False, highlight=False, soft_wrap=True)
 
 
+def show_probe(found: Found, judged: Sequence[Gate]) -> None:
+    """Print what was found about a pipeline: first the answer."""
+    from loaders._probe import words
+
+    _output.print(words.answer(found), style="bold", markup=False, highlight=False, soft_wrap=True)
+    if said := words.cure(found):
+        _output.print(said, markup=False, highlight=False, soft_wrap=True)
+    table = Table(box=None, show_header=False)
+    for line in words.lines(found):
+        table.add_row(*map(escape, line))
+    _output.print(table)
+    for name, state, why in words.gate_lines(judged):
+        _output.print(f"{name}: {state}: {why}", markup=False, highlight=False, soft_wrap=True)
+    _output.print(words.conditions(found), markup=False, highlight=False, soft_wrap=True)
+
+
 def told_of_selftest(tally: Tally) -> None:
     """Show the progress of one kind of check."""
     _errors.print(f"{tally.kind}: {tally.checks} checks, {tally.verdicts}", highlight=False)
@@ -312,7 +332,7 @@ def show_trial(record: Record) -> None:
             for part, figure in msgspec.structs.asdict(value).items():
                 if figure is None:
                     continue
-                table.add_row(f"{name} {part}", duration(figure) if name == "batch_time" else f"{figure:.3g}")
+                table.add_row(f"{name} {part}", duration(figure) if name.endswith("batch_time") else f"{figure:.3g}")
         else:
             unit = figures[name].unit
             table.add_row(name, UNITS[unit](value) if unit in ("s", "bytes") else f"{value:.4g} {unit}")

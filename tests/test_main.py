@@ -10,10 +10,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
+from click.testing import CliRunner
 from PIL import Image
 
 from loaders import _registry
+from loaders._cli import main
 from loaders._cli.options import amount_of_memory
 from loaders._trial import log
 from tests.conftest import ROOT, Command, one_document
@@ -252,3 +255,22 @@ def test_a_strategy_that_goes_wrong_is_exit_code_1_and_spoils_nothing_else(comma
     assert rows["wrong"]["status"] == "wrong output: delivered 3 samples instead of 100"
     assert rows["wrong"].get("time") is None
     assert all(row["status"] == "ok" for name, row in rows.items() if name != "wrong")
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "said"),
+    [
+        ("jinja2", 2, "error: jinja2 is not installed: pip install 'loaders[report]'"),
+        ("loaders._nothing", 70, "this is a bug in the suite"),
+    ],
+)
+def test_a_missing_package_is_named_and_a_missing_part_of_the_suite_is_a_bug(
+    monkeypatch: pytest.MonkeyPatch, name: str, code: int, said: str
+) -> None:
+    def fail() -> None:
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+    monkeypatch.setitem(main.commands, "list", click.Command("list", callback=fail))
+    ended = CliRunner().invoke(main, ["list"])
+    assert ended.exit_code == code
+    assert said in ended.output

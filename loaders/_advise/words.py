@@ -195,7 +195,10 @@ def _why(decision: Decision, reckoned: Reckoned, settings: Settings, source: Sou
     elif decision.bottleneck:
         yield f"Loading is the bottleneck: even with {winner}, a step of {step} waits {wait}."
     else:
-        yield f"Whether loading is the bottleneck is undecided: with {winner}, a step of {step} waits {wait}."
+        yield (
+            f"Whether loading is the bottleneck is undecided: with {winner}, a step of {step} waits {wait}; more than "
+            f"10 % of it would be one."
+        )
     allowed = [name for name, kind in decision.kinds.items() if kind in CHOICE]
     close = sum(kind in ("recommended", "as good") for kind in decision.kinds.values())
     if len(allowed) == 1:

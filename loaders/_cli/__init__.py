@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from loaders._cli import advise, check, compare, evidence, listing, readme, report, selftest, trial
+from loaders._cli import advise, check, compare, evidence, listing, probe, readme, report, selftest, submit, trial
 from loaders._errors import InputError
 
 
@@ -37,7 +37,10 @@ class Group(click.Group):
             ctx.exit(141)
         except (click.ClickException, click.exceptions.Exit):
             raise
-        except Exception:  # noqa: BLE001 - it must not look like exit code 1, "a strategy went wrong"
+        except Exception as error:  # noqa: BLE001 - it must not look like exit code 1, "a strategy went wrong"
+            if isinstance(error, ModuleNotFoundError) and not str(error.name).startswith("loaders"):
+                click.echo(f"error: {error.name} is not installed: pip install 'loaders[report]'", err=True)
+                ctx.exit(2)
             traceback.print_exc()
             click.echo("this is a bug in the suite; please report it", err=True)
             ctx.exit(70)
@@ -55,5 +58,5 @@ def _interrupt(signal_number: int, frame: object) -> None:  # noqa: ARG001
     raise KeyboardInterrupt
 
 
-for _module in (listing, trial, compare, advise, report, check, selftest, evidence, readme):
+for _module in (listing, trial, compare, advise, probe, report, check, selftest, evidence, readme, submit):
     main.add_command(_module.command)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from loaders._cli import options
-from loaders._cli.output import print_json, say, write
+from loaders._cli.output import checked, finish, print_json, say, write
 
 ROOT = Path(__file__).parents[2]
 
@@ -72,16 +71,9 @@ def command(
             for each in subjects[:1]:  # builds the data, and compiles what is imported, outside of what is measured
                 each.a(0)
                 each.b(0)
-            with _terminal.checking(minutes * 60) as show_progress:
-
-                def told(so_far: list[run.Outcome]) -> None:
-                    outcomes[:] = so_far
-                    show_progress(so_far)
-
-                try:
-                    outcomes = run.run(subjects, minutes * 60, begin=trials.begin, told=told)
-                except KeyboardInterrupt:
-                    interrupted = True
+            outcomes, interrupted = checked(
+                minutes * 60, lambda told: run.run(subjects, minutes * 60, begin=trials.begin, told=told)
+            )
     else:
         say(f"{title}: the change affects no strategy; use --only QUESTION to measure one anyway")
     if markdown:
@@ -90,7 +82,4 @@ def command(
         print_json(outcomes)
     else:
         _terminal.show_check(outcomes)
-    if interrupted:
-        say("interrupted; only what was measured until then is judged")
-        sys.exit(130)
-    sys.exit(1 if any(each.is_regression for each in outcomes) else 0)
+    finish(int(any(each.is_regression for each in outcomes)), interrupted=interrupted)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from loaders import _durable
 from loaders._errors import InputError
+
+if TYPE_CHECKING:
+    from loaders._check.run import Outcome
 
 
 def say(message: str) -> None:
@@ -28,3 +34,33 @@ def write(path: Path, text: str) -> None:
         _durable.write(path, text)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def checked(
+    seconds: float, run: Callable[[Callable[[list[Outcome]], None]], list[Outcome]]
+) -> tuple[list[Outcome], bool]:
+    """Show the progress of a check, and return its outcomes and whether it was interrupted.
+
+    ``run`` is given what it must call with the outcomes so far; these are what an interruption leaves.
+    """
+    from loaders import _terminal
+
+    outcomes: list[Outcome] = []
+    with _terminal.checking(seconds) as show_progress:
+
+        def told(so_far: list[Outcome]) -> None:
+            outcomes[:] = so_far
+            show_progress(so_far)
+
+        try:
+            return run(told), False
+        except KeyboardInterrupt:
+            return outcomes, True
+
+
+def finish(code: int, *, interrupted: bool) -> NoReturn:
+    """End with an exit code, after an interruption with 130."""
+    if interrupted:
+        say("interrupted; only what was measured until then is judged")
+        sys.exit(130)
+    sys.exit(code)

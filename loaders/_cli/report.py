@@ -18,11 +18,11 @@ from loaders._errors import InputError
     type=click.Path(dir_okay=False, path_type=Path),
     default=Path(".asv/comparison.html"),
     show_default=True,
-    help="The page; its figures are written next to it as CSV.",
+    help="The page; figures, trials and their schema are written beside it.",
 )
 @options.outside
 def command(out: Path, outside: Sequence[str]) -> None:
-    """Write the comparison page, and its figures as CSV, from the trial logs; `asv publish` adds both to its site."""
+    """Write the comparison page, with figures and trials beside it; `asv publish` adds them to its site."""
     from loaders._report import asv_files, export, page, sets
     from loaders._trial import log
 
@@ -30,7 +30,9 @@ def command(out: Path, outside: Sequence[str]) -> None:
     comparisons = sets.collect(log.results_root(), say)
     if not comparisons:
         raise InputError(f"no finished comparison under {log.results_root()}; run `python -m loaders compare` first")
-    figures = out.with_suffix(".csv")
-    write(figures, export.tidy(comparisons))
-    write(out, page.render(comparisons, asv_files.read(log.results_root()), data=figures.name))
+    try:
+        files = export.write_beside(out, comparisons, log.results_root())
+    except OSError as error:
+        raise InputError(f"cannot write beside {out}: {error.strerror or error}") from error
+    write(out, page.render(comparisons, asv_files.read(log.results_root()), files=files))
     click.echo(f"comparison page: {out.absolute().as_uri()}")

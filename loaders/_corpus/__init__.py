@@ -8,9 +8,20 @@ Modules import only what is before them: ``_manifest``, ``_records``, ``_sources
 ``_store``; ``_damage`` reads the manifest's values alone.
 """
 
-from loaders._corpus._corpus import Corpus
+from loaders._corpus._corpus import NO_CORPUS, Corpus
 from loaders._corpus._damage import damage
 from loaders._corpus._manifest import SIZES, Image, Shard, Size
 from loaders._corpus._store import cache_root, load_corpus, open_corpus
 
-__all__ = ["SIZES", "Corpus", "Image", "Shard", "Size", "cache_root", "damage", "load_corpus", "open_corpus"]
+__all__ = [
+    "NO_CORPUS",
+    "SIZES",
+    "Corpus",
+    "Image",
+    "Shard",
+    "Size",
+    "cache_root",
+    "damage",
+    "load_corpus",
+    "open_corpus",
+]

@@ -92,3 +92,7 @@ class Corpus:
         import numpy as np
 
         return np.asarray(np.load(self.root / "photographs.npy", allow_pickle=False), np.uint8)
+
+
+NO_CORPUS = Corpus(Path(), Manifest("", "own pipeline", "", [], [], [], {}, [], {}))
+"""What a pipeline of somebody's own is given: it brings its data."""

@@ -8,6 +8,7 @@ command line, the page) reads this registry, so adding a strategy edits one file
 from loaders._registry.code import imports_of
 from loaders._registry.declare import (
     baseline,
+    declare_question,
     find_question,
     find_variant,
     questions,
@@ -28,6 +29,7 @@ __all__ = [
     "Skip",
     "Variant",
     "baseline",
+    "declare_question",
     "find_question",
     "find_variant",
     "imports_of",

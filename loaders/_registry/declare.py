@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import functools
 import importlib
@@ -22,6 +23,7 @@ Place = int | str
 SweptT = TypeVar("SweptT", bound=Callable[..., Iterable[Batch]])
 
 _variants: dict[str, dict[str, Variant]] = {}
+_own: dict[str, Question] = {}
 
 
 @overload
@@ -144,9 +146,14 @@ def _import_parts(package: ModuleType, first: Iterable[str]) -> None:
         importlib.import_module(f"{package.__name__}.{name}")
 
 
+def declare_question(name: str, question: Question) -> None:
+    """Declare a question that is none of the package's: nothing lists or compares it."""
+    _own[name] = dataclasses.replace(question, name=name)
+
+
 def find_question(name: str) -> Question:
     """Return one question by its name; an unknown name is an ``InputError`` that suggests the nearest one."""
-    known = questions()
+    known = {**questions(), **_own}
     if name not in known:
         raise InputError(f"unknown question {name!r}{_nearest(name, known)}")
     return known[name]

@@ -158,6 +158,12 @@ class Question:
         is compared along it, and each trial ends with an epoch for a slow consumer.
     step_time
         Returns the seconds that the consumer takes for each batch, as a training step would.
+    consumer_step
+        Returns the seconds that the slow consumer takes for each batch, if they are given; ``None`` if there is to be
+        no slow consumer. By default it is as slow as the strategy asks for.
+    audit
+        Says what a strategy delivers, in terms of its own, instead of ``check``: nothing that it delivers is wrong. If
+        the trial is not to be checked, it is told so, and reads nothing again.
     ranked_by
         The metric (``loaders._trial.metrics.Metrics``) that the page uses as time.
     tracks
@@ -167,6 +173,9 @@ class Question:
         soon as the next is requested, as a training loop does.
     calibrates
         Its strategies have a ``truth``: it shows how far to trust the instruments, not which loader to choose.
+    when
+        What a reader does who has this question, as in *if you draw images at random from an array*: what the README
+        and the page open with (``loaders._report.opening``).
     modules
         The modules of a package in the order in which their strategies are listed; modules that are not named here
         follow, by name.
@@ -185,10 +194,13 @@ class Question:
     sweeps: str = ""
     size_axis: str = ""
     step_time: Callable[[Case], float] = lambda _: 0.0
+    consumer_step: Callable[[Case], float | None] | None = None
+    audit: Callable[[Job[Any], bool], dict[str, Any]] | None = None
     ranked_by: str = "epoch_time"
     tracks: Sequence[str] = ()
     keeps_output: bool = False
     calibrates: bool = False
+    when: str = ""
     modules: Sequence[str] = ()
     name: str = ""
     doc: str = ""

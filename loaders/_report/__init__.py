@@ -2,7 +2,7 @@
 
 ``sets`` collects result sets, ``page`` renders them, ``charts`` draws through ``svg``, ``findings`` writes the
 sentences, ``loaders._claims`` judges the claims, ``instruments`` compares asv's own figures (read by ``asv_files``)
-with the trial log, ``export`` writes the figures for machines, ``readme`` renews the README.
+with the trial log, ``export`` writes the figures for machines, ``opening`` advises, ``readme`` renews the README.
 This module is the asv plugin: asv loads it because ``asv.conf.json`` names ``.loaders._report``, and calls every
 ``OutputPublisher`` it finds.
 """
@@ -20,7 +20,7 @@ from loaders import _durable, _registry
 from loaders._errors import InputError
 from loaders._report import asv_files, export, page, sets
 
-PAGE, DATA, SCHEMA = "comparison.html", "comparison.csv", "trial.schema.json"
+PAGE = "comparison.html"
 
 ANCHOR = '<li id="nav-li-regressions"><a href="#/regressions">Regressions</a></li>'
 """The last entry of asv's navigation (0.6.5 and 0.6.6). Plugins cannot add entries, so ours is inserted after it."""
@@ -43,9 +43,8 @@ class ComparisonPage(OutputPublisher):  # type: ignore[misc] # asv ships without
             log.error(str(error))
         results = Path(conf.results_dir)
         comparisons, held = sets.collect(results, log.warning), asv_files.read(results, log.warning)
-        _durable.write(site / PAGE, page.render(comparisons, held, home="index.html", data=DATA))
-        _durable.write(site / DATA, export.tidy(comparisons))
-        _durable.write(site / SCHEMA, export.schema())
+        files = export.write_beside(site / PAGE, comparisons, results)
+        _durable.write(site / PAGE, page.render(comparisons, held, home="index.html", files=files))
         index = site / "index.html"
         _durable.write(index, linked(index.read_text(encoding="utf-8")))
         log.info(f"the comparison page: {(site / PAGE).absolute().as_uri()}")

@@ -17,6 +17,10 @@ WIDTH, ROW_HEIGHT = 380, 22
 LETTER_WIDTH = 7
 """Width reserved for each letter of a strategy's name: browsers' fonts differ."""
 
+MAP_WIDTH, MAP_HEIGHT = 760, 330
+LABEL_SIZE, LABEL_LETTER, LABEL_GAP, LABEL_MOVES = 11, 6, 9, 8
+"""Of names beside marks, in pixels: the height, the width of a letter, the gap, and how many heights one may move."""
+
 PANEL_WIDTH, PANEL_HEIGHT, COLUMNS = 230, 120, 3
 LINE_POINTS = 60
 """Maximum number of points in a line over the batches."""
@@ -30,7 +34,7 @@ TIME_METRICS = {
     "steady_time": "time of an epoch once it runs",
     "sample_time": "time of a sample",
 }
-MEMORY = "peak memory above the baseline in MiB"
+MEMORY, NEEDED = "peak memory above the baseline in MiB", "needed memory above the baseline in MiB"
 
 
 @dataclass(frozen=True)
@@ -82,38 +86,55 @@ def memory_picture(rows: Sequence[Row]) -> str:
 
 
 def tradeoff_chart(_: Comparison, rows: Sequence[Row]) -> Chart | None:
-    """Return a chart of time against peak memory that marks the strategies no other beats in both."""
-    if len([row for row in rows if row["time"] and row["peak"]]) <= 2:
+    """Return a chart of time against memory that marks the strategies no other beats in both.
+
+    Memory is what is needed, where that is known, and else the peak, as in the ranking.
+    """
+    memory, held = ("needed", NEEDED) if any(row["needed"] for row in rows) else ("peak", MEMORY)
+    found = [(row, row["time"], row[memory]) for row in rows]
+    both = [(row, time, needed) for row, time, needed in found if time and needed]
+    if len(both) <= 2:
         return None
-    best = [row.strategy for row in findings.frontier(rows)]
+    best = [row.strategy for row in findings.frontier(rows, memory)]
     title = f"Best trade-offs between time and memory, from left to right: {', '.join(best)}"
     kinds = ["best trade-off", "beaten on both"]
     points: list[vega.Spec] = [
         {
-            "time": _bounds(row["time"], 1e3),
-            "peak": _bounds(row["peak"], 1 / MIB, SMALLEST_MEMORY),
+            "time": _bounds(time, 1e3),
+            "memory": _bounds(needed, 1 / MIB, SMALLEST_MEMORY),
             "kind": kinds[row.strategy not in best],
-            "hover": f"{_named(row, rows)}: {estimated(row['time'], duration)}, {estimated(row['peak'], amount)}",
+            "hover": f"{_named(row, rows)}: {estimated(time, duration)}, {estimated(needed, amount)}",
+            "name": _marked(row.strategy, row),
             "is_baseline": row.is_baseline,
         }
-        for row in rows
-        if row["time"] and row["peak"]
+        for row, time, needed in both
     ]
     baseline = [each for each in points if each["is_baseline"]]
     marked = "; dashed: baseline strategy" if baseline else ""
     x = vega.logarithmic("time.value", f"time in ms (log scale){marked}", [each["time"]["value"] for each in points])
-    y = vega.logarithmic("peak.value", None, [each["peak"]["value"] for each in points])
+    y = vega.logarithmic("memory.value", None, [each["memory"]["value"] for each in points])
+    _name_marks(points, x["scale"]["domain"], y["scale"]["domain"])
+    names: list[vega.Spec] = [
+        {
+            "transform": [{"filter": {"field": "side", "equal": side}}],
+            "mark": {"type": "text", "align": align, "dx": dx, "fontSize": LABEL_SIZE, **look},
+            "encoding": {"x": x, "y": {**y, "field": "label_at"}, "text": {"field": "name"}},
+        }
+        for side, align, dx in (("right", "left", LABEL_GAP), ("left", "right", -LABEL_GAP))
+        for look in ({"stroke": "white", "strokeWidth": 3}, {"color": vega.INK})  # lines must not cross it out
+    ]
     ranges = {"type": "rule", "color": vega.GREY}
     spec = {
-        "width": WIDTH + 100,
-        "height": 260,
-        "title": f"{MEMORY} (log scale)",
+        "width": MAP_WIDTH,
+        "height": MAP_HEIGHT,
+        "title": f"{held} (log scale)",
         "data": {"values": points},
         "layer": [
             *(vega.reference("x", x, each["time"]["value"]) for each in baseline),
-            *(vega.reference("y", y, each["peak"]["value"]) for each in baseline),
+            *(vega.reference("y", y, each["memory"]["value"]) for each in baseline),
             {"mark": ranges, "encoding": {"x": {**x, "field": "time.low"}, "x2": {"field": "time.high"}, "y": y}},
-            {"mark": ranges, "encoding": {"y": {**y, "field": "peak.low"}, "y2": {"field": "peak.high"}, "x": x}},
+            {"mark": ranges, "encoding": {"y": {**y, "field": "memory.low"}, "y2": {"field": "memory.high"}, "x": x}},
+            *names,
             {
                 "mark": {"type": "point", "size": 80, "stroke": vega.INK},
                 "encoding": {
@@ -126,7 +147,41 @@ def tradeoff_chart(_: Comparison, rows: Sequence[Row]) -> Chart | None:
             },
         ],
     }
-    return _chart(title, spec, [each["hover"] for each in points])
+    return chart_of(title, spec, [each["hover"] for each in points], is_wide=True)
+
+
+def _name_marks(points: list[vega.Spec], across: Sequence[float], upward: Sequence[float]) -> None:
+    """Place each mark's name beside it: left of marks at the right edge, and moved up or down until it is free.
+
+    ``label_at`` is the place on the axis of memory, ``side`` that beside the mark.
+    """
+
+    def place(value: float, ends: Sequence[float], length: float) -> float:
+        value = min(max(value, ends[0]), ends[-1])
+        return length * math.log(value / ends[0]) / math.log(ends[-1] / ends[0])
+
+    places = [
+        (place(each["time"]["value"], across, MAP_WIDTH), place(each["memory"]["value"], upward, MAP_HEIGHT))
+        for each in points
+    ]
+    taken = [(x - LABEL_GAP / 2, x + LABEL_GAP / 2, y) for x, y in places]
+    for each, (x, y) in zip(points, places, strict=True):
+        length = LABEL_GAP + LABEL_LETTER * len(each["name"])
+        each["side"] = "right" if x + length < MAP_WIDTH else "left"
+        start, end = (x + LABEL_GAP / 2, x + length) if each["side"] == "right" else (x - length, x - LABEL_GAP / 2)
+        moves = sorted(range(-LABEL_MOVES, LABEL_MOVES + 1), key=abs)
+        free = (
+            y + move * LABEL_SIZE
+            for move in moves
+            if 0 <= y + move * LABEL_SIZE <= MAP_HEIGHT
+            and all(
+                end <= other_start or other_end <= start or abs(y + move * LABEL_SIZE - at) >= LABEL_SIZE
+                for other_start, other_end, at in taken
+            )
+        )
+        at = next(free, y)
+        taken.append((start, end, at))
+        each["label_at"] = upward[0] * (upward[-1] / upward[0]) ** (at / MAP_HEIGHT)
 
 
 def steps_chart(_: Comparison, rows: Sequence[Row]) -> Chart | None:
@@ -202,7 +257,7 @@ def sweep_chart(comparison: Comparison, rows: Sequence[Row]) -> Chart | None:
         if points:
             layers = [*(vega.reference("y", y, value) for value in baseline), *vega.lines(points, series, x, y)]
             panels.append({"width": PANEL_WIDTH, "height": 160, "title": name, "layer": layers})
-    return _chart(title, {"hconcat": panels}, said, is_wide=True) if panels else Chart(title, is_wide=True)
+    return chart_of(title, {"hconcat": panels}, said, is_wide=True) if panels else Chart(title, is_wide=True)
 
 
 def laws_chart(comparison: Comparison, found: CaseLaws) -> Chart:
@@ -236,7 +291,7 @@ def laws_chart(comparison: Comparison, found: CaseLaws) -> Chart:
         "layer": vega.lines(points, names, x, y),
         "config": {**vega.CONFIG, "legend": {**vega.CONFIG["legend"], "orient": "right"}},
     }
-    return _chart(title, spec, [each["hover"] for each in points], is_wide=True)
+    return chart_of(title, spec, [each["hover"] for each in points], is_wide=True)
 
 
 def order_chart(_: Comparison, rows: Sequence[Row]) -> Chart | None:
@@ -274,9 +329,9 @@ def order_chart(_: Comparison, rows: Sequence[Row]) -> Chart | None:
 
 
 CHARTS: list[Draw] = [
+    tradeoff_chart,
     time_chart,
     memory_chart,
-    tradeoff_chart,
     sweep_chart,
     steps_chart,
     order_chart,
@@ -284,7 +339,7 @@ CHARTS: list[Draw] = [
 """What is drawn for each case, in this order; a chart with nothing to say about it returns ``None``."""
 
 
-def _chart(
+def chart_of(
     title: str, spec: vega.Spec, said: Iterable[str], names: Iterable[str] = (), *, is_wide: bool = False
 ) -> Chart:
     picture = svg.drawn({"config": vega.CONFIG, **spec}, f"{title}. {'; '.join(said)}", names)
@@ -330,7 +385,7 @@ def _intervals(title: str, points: list[vega.Spec], axis: str, standing_alone: v
             {"mark": vega.HOVERED, "encoding": {"description": {"field": "hover"}}},
         ],
     }
-    return _chart(title, spec | (standing_alone or {}), [each["hover"] for each in points], names)
+    return chart_of(title, spec | (standing_alone or {}), [each["hover"] for each in points], names)
 
 
 def _point(
@@ -373,4 +428,4 @@ def _panels(title: str, panel: vega.Spec, points: list[vega.Spec], said: Iterabl
         "spec": {"width": PANEL_WIDTH, "height": PANEL_HEIGHT, **panel},
         "config": {**vega.CONFIG, "view": {}},
     }
-    return _chart(title, spec, said, names, is_wide=True)
+    return chart_of(title, spec, said, names, is_wide=True)

@@ -21,6 +21,10 @@ def _always(_rows: Rows, _tier: str) -> bool:
     return True
 
 
+def _never(_rows: Rows, _tier: str) -> bool:
+    return False
+
+
 class Cell(NamedTuple):
     """A cell: its text, the number that it sorts by, and what a tooltip says."""
 
@@ -41,21 +45,37 @@ class Column:
         Returns a row's cell.
     is_there
         Whether the column is shown, given all rows of the case and the tier of the table.
+    is_main
+        Whether it is among the columns that are shown before a reader asks for all: with the strategy's, seven at most.
     sorts
         Whether readers can sort by it.
     css, head_css
         Classes of its cells and of its heading.
     figure
         The figure that it shows; empty if it shows several, or none.
+    name
+        What the page's address calls it, if that is not its figure.
     """
 
     heading: str | Callable[[Rows], str]
     cell: Callable[[Row], Cell]
     is_there: Callable[[Rows, str], bool] = _always
+    is_main: Callable[[Rows, str], bool] = _never
     sorts: bool = True
     css: str = ""
     head_css: str = ""
     figure: str = ""
+    name: str = ""
+
+    @property
+    def key(self) -> str:
+        """What the page's address calls it."""
+        return self.figure or self.name
+
+    @property
+    def has_bar(self) -> bool:
+        """Whether its cells show how their figure compares with the largest of the case: amounts, but no ratios."""
+        return bool(self.figure) or self.name == "time"
 
     def head(self, rows: Rows) -> str:
         """Return the heading."""
@@ -65,6 +85,13 @@ class Column:
 def of_table(rows: Rows, tier: str) -> list[Column]:
     """Return the columns of the table of one tier, given all rows of its case."""
     return [column for column in COLUMNS if column.is_there(rows, tier)]
+
+
+def bars(column: Column, rows: Rows) -> dict[str, float]:
+    """Return each strategy's share of the largest figure of a column, for a small bar in its cell."""
+    found = {row.strategy: column.cell(row).value or 0.0 for row in rows} if column.has_bar else {}
+    most = max(found.values(), default=0.0)
+    return {name: max(0.0, value / most) for name, value in found.items()} if most > 0 else {}
 
 
 def stacked(figure: str) -> Markup:
@@ -148,29 +175,42 @@ def _quality(row: Row) -> Cell:
     return Cell(said, row.psnr)
 
 
+def _has_pairs(rows: Rows, tier: str) -> bool:
+    return tier == "identical" and any(row.matches for row in rows)
+
+
 _has_conversion, _has_needed, _has_flight = _has("convert_time"), _has("needed"), _has("in_flight")
 
 _PLACED: tuple[Column, ...] = (
-    Column(charts.time_name, _time),
+    Column(charts.time_name, _time, is_main=_always, name="time"),
     _of("start"),
     _of("first_batch", heading="until the first batch", is_there=lambda rows, tier: not _has("start")(rows, tier)),
-    _of("total", heading=f"time of {EPOCHS} epochs", css="total", head_css="epochs"),
-    Column("against the baseline", lambda row: _against_baseline(row.ratio, row, _words.times), css="ratio"),
-    Column("against the fastest", _to_fastest, css="to-fastest"),
+    _of("total", heading=f"time of {EPOCHS} epochs", css="total", head_css="epochs", is_main=_always),
     Column(
-        "against its pair",
-        _to_pair,
-        lambda rows, tier: tier == "identical" and any(row.matches for row in rows),
+        "against the baseline",
+        lambda row: _against_baseline(row.ratio, row, _words.times),
+        css="ratio",
+        is_main=_always,
+        name="ratio",
     ),
-    _of("peak", lambda row: row.peaks, heading="peak memory", is_there=_always),
+    Column("against the fastest", _to_fastest, css="to-fastest", is_main=_always, name="best"),
+    Column("against its pair", _to_pair, _has_pairs, is_main=_always, name="pair"),
+    _of(
+        "peak",
+        lambda row: row.peaks,
+        heading="peak memory",
+        is_there=_always,
+        is_main=lambda rows, tier: not _has_needed(rows, tier),
+    ),
     _of("peak_slow", is_there=_has_needed),
-    _of("needed", lambda row: row.needs),
-    Column("anonymous, file-backed", _parts_of_memory, _has_needed, sorts=False, css="words"),
+    _of("needed", lambda row: row.needs, is_main=_always),
+    Column("anonymous, file-backed", _parts_of_memory, _has_needed, sorts=False, css="words", name="kinds"),
     _of("peak_tree"),
     Column(
         "memory against the baseline",
         lambda row: _against_baseline(row.peak_ratio, row, _words.fatter),
         css="peak-ratio",
+        name="peak-ratio",
     ),
     _of("over_floor"),
     _of("retained"),
@@ -180,6 +220,7 @@ _PLACED: tuple[Column, ...] = (
         lambda row: Cell(_words.over_steps(row), _value(row["level"])),
         lambda rows, _: any(row.growth for row in rows),
         css="words",
+        name="growth",
     ),
     _of("disk"),
     _of("convert_time"),
@@ -191,16 +232,17 @@ _PLACED: tuple[Column, ...] = (
         sorts=False,
         css="words",
     ),
-    Column("asked for", lambda row: Cell(row.at or _words.ABSENT), _has_flight),
-    _of("in_flight"),
+    Column("asked for", lambda row: Cell(row.at or _words.ABSENT), _has_flight, name="at"),
+    _of("in_flight", is_main=lambda rows, tier: not _has_pairs(rows, tier)),
     _of("waiting"),
-    Column("quality (worst)", _quality, lambda rows, _: any(row.psnr is not None for row in rows)),
+    Column("quality (worst)", _quality, lambda rows, _: any(row.psnr is not None for row in rows), name="quality"),
     Column(
         "order",
         lambda row: Cell(_words.ordered(row.order)),
         lambda rows, _: any(row.order for row in rows),
         sorts=False,
         css="words",
+        name="order",
     ),
     _of("cpu"),
 )

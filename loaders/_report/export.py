@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import csv
 import io
+import re
+import shutil
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import msgspec
 
+from loaders import _durable
 from loaders._figures import Figure
 from loaders._judge import Judged
 from loaders._report.sets import ResultSet
 from loaders._rows import EPOCHS, FIGURES, Row
 from loaders._stats import Estimate
-from loaders._trial import Record
+from loaders._trial import Record, log
 
 NAMES = {"total": f"total{EPOCHS}", "total_best": f"total{EPOCHS}_best"}
 """Names of totals in the file: they include the number of epochs."""
+
+SCHEMA = "trial.schema.json"
+
+PLAIN = re.compile(r"[A-Za-z0-9._-]{1,80}")
+"""Names of machines that may be part of a file's name, and of an address."""
 
 COLUMNS = (
     *("machine", "size", "data", "question", "case", "strategy", "tier", "status", "commit", "python", "tensorflow"),
@@ -49,6 +58,24 @@ def tidy(results: Sequence[ResultSet]) -> str:
             for row in [*comparison.rows, *(comparison.unmeasured if found.answers else ())]:
                 writer.writerows({**origin, **line} for line in _lines(row))
     return text.getvalue()
+
+
+def write_beside(page: Path, results: Sequence[ResultSet], root: Path) -> dict[str, str]:
+    """Write what lies beside a page: the figures, the trials, and their schema; return what each name is.
+
+    ``root`` is the folder with the results of each machine.
+    """
+    table = page.with_suffix(".csv")
+    _durable.write(table, tidy(results))
+    _durable.write(page.with_name(SCHEMA), schema())
+    files = {table.name: "every figure as CSV", SCHEMA: "the schema of a trial"}
+    for machine in dict.fromkeys(found.origin.machine for found in results):
+        path = root / machine / log.NAME
+        if PLAIN.fullmatch(machine) and path.is_file():
+            name = f"trials-{machine}.jsonl"
+            shutil.copyfile(path, page.with_name(name))
+            files[name] = f"every trial of {machine}"
+    return files
 
 
 def _lines(row: Row) -> Iterator[dict[str, object]]:

@@ -114,7 +114,7 @@ def _compared(judged: Judged, name: str) -> str:
     return f"{figure}{bracket} {prepositions.get(judged.verdict, 'compared with')} {name}{rest}"
 
 
-def _among(known: Sequence[Row], rows: Sequence[Row], missing: Sequence[Row]) -> str:
+def among(known: Sequence[Row], rows: Sequence[Row], missing: Sequence[Row]) -> str:
     """Say what the fastest was picked from: `` of the 12 of 15 measured so far``; empty if all are ``known``.
 
     ``known`` are the rows that the fastest was held against, ``missing`` those that are not measured yet. What is not
@@ -138,7 +138,7 @@ def of_time(rows: Sequence[Row], missing: Sequence[Row] = ()) -> str:
         return "No strategy was timed"
     top = first[0]
     failed = [row for row in rows if not row["time"] and not row.status.startswith("skipped")]
-    so_far = _among(_compared_rows(rows), rows, missing)
+    so_far = among(_compared_rows(rows), rows, missing)
     those = so_far or (f" of the {len(timed)} timed (out of {len(rows)})" if failed else "")
     slower = "every other one of these is slower" if so_far else "every other loader is slower"
     others = f"; {slower}" if len(first) < len(loaders_of(_compared_rows(rows))) else ""
@@ -185,7 +185,7 @@ def of_plain(rows: Sequence[Row], laws: Mapping[str, Law], missing: Sequence[Row
         return ""
     best = fitted({row.strategy: row.times for row in rows if row.times}).best(bounded)
     top = next(row for row in rows if row.strategy == best.fastest)
-    those = _among(_compared_rows(rows), rows, missing)
+    those = among(_compared_rows(rows), rows, missing)
     verb = f"is fastest{those}" if len(best.names) == 1 else f"are fastest{those} and cannot be told apart"
     alone = " (no other law of memory is known)" if len(bounded) == 1 else ""
     return (
@@ -207,7 +207,7 @@ def of_kept(rows: Sequence[Row], laws: Mapping[str, Law]) -> str:
 def of_total(rows: Sequence[Row], missing: Sequence[Row] = ()) -> str:
     """Say what is fastest over ``EPOCHS`` epochs; empty if the first epoch does the same work as later ones."""
     known = [row for row in rows if row["total"]]
-    if not any(row.converts or _differs_at_first(row) for row in known):
+    if not any(row.converts or differs_at_first(row) for row in known):
         return ""
     compared = [row for row in known if row.total_best is None or row.total_best.ratio.count]
     first = sorted((row for row in compared if row.in_best_total), key=lambda row: row.total_best is not None)
@@ -218,7 +218,7 @@ def of_total(rows: Sequence[Row], missing: Sequence[Row] = ()) -> str:
     baseline = next((row for row in known if row.is_baseline and row not in first), None)
     beside = f"; {baseline.strategy} takes {estimated(baseline['total'], duration)}" if baseline else ""
     takes = estimated(top["total"], duration)
-    those = _among(compared, rows, missing) if missing or len(compared) < len(known) else ""
+    those = among(compared, rows, missing) if missing or len(compared) < len(known) else ""
     which = f"is fastest{those}: {takes}"
     if len(first) > 1:
         which = f"are fastest{those} and cannot be told apart: {names[0]} takes {takes}"
@@ -226,19 +226,19 @@ def of_total(rows: Sequence[Row], missing: Sequence[Row] = ()) -> str:
     return f"Over {EPOCHS} epochs{included}, {_listed(names)} {which}{beside}"
 
 
-def _differs_at_first(row: Row) -> bool:
+def differs_at_first(row: Row) -> bool:
     """Whether the first epoch, beyond its start, does work that later epochs skip."""
     if not (row["epoch"] and row["steady"]):
         return False
     return row["epoch"].value - max(0.0, row.beginning or 0.0) > AT_ONCE * row["steady"].value
 
 
-def frontier(rows: Sequence[Row]) -> list[Row]:
-    """Return the strategies that no other beats in both time and peak memory, fastest first."""
+def frontier(rows: Sequence[Row], memory: str = "peak") -> list[Row]:
+    """Return the strategies that no other beats in both time and a figure of memory, fastest first."""
     both = sorted(
-        (row["time"].value, row["peak"].value, row.strategy, row)
+        (row["time"].value, held.value, row.strategy, row)
         for row in loaders_of(rows)
-        if row["time"] and row["peak"]
+        if row["time"] and (held := row[memory])
     )
     best: list[Row] = []
     leanest = float("inf")
@@ -256,11 +256,6 @@ def of_memory(rows: Sequence[Row]) -> str:
         return "No strategy's memory was measured"
     (least, leanest), (most, fattest) = measured[0], measured[-1]
     return f"Peak memory ranges from {amount(least)} ({leanest}) to {amount(most)} ({fattest})"
-
-
-def of_worst(rows: Sequence[Row], laws: Mapping[str, Law] | None = None) -> str:
-    """Say which strategy to avoid; see ``_worst``."""
-    return _worst(rows, laws or {}).text
 
 
 def _worst(rows: Sequence[Row], laws: Mapping[str, Law]) -> _Said:
@@ -342,17 +337,19 @@ def of_growth(rows: Sequence[Row]) -> str:
     A cure is a strategy that ``matches`` the one it cures; its cost is the extra time it takes.
     """
     sentence = of_level(rows)
-    if not sentence:
-        return ""
-    _, healed = cures_of(rows)[0]
-    good = [row for row in healed if row["over_floor"] and row["over_floor"].value < CURED]
-    said = [
-        f"{row.settings or row.strategy} brings its peak down to {factor(row['over_floor'].value)} the floor"
-        f"{_cost(row)}"
-        for row in good
-        if row["over_floor"]
-    ]
-    return ". ".join([sentence, *said])
+    return ". ".join([sentence, *of_cures(rows)]) if sentence else ""
+
+
+def of_cures(rows: Sequence[Row]) -> list[str]:
+    """Say what brings the memory down of the strategy that has most cures, and at what cost; leanest first."""
+    for _, healed in cures_of(rows)[:1]:
+        return [
+            f"{row.settings or row.strategy} brings its peak down to {factor(row['over_floor'].value)} the floor"
+            f"{_cost(row)}"
+            for row in healed
+            if row["over_floor"] and row["over_floor"].value < CURED
+        ]
+    return []
 
 
 def _cost(row: Row) -> str:
@@ -452,9 +449,9 @@ def of_calibration(calibration: Calibration) -> str:
     if off:
         named = (f"{INSTRUMENTS[each.metric].words} of {each.strategy}, {promise(each)}" for each in off)
         sentences.append(f"Unreliable: {'; '.join(named)}")
-    open_ = {each.metric: None for each in calibration.readings if each.verdict == "undecided"}
+    open_ = [each for each in calibration.readings if each.verdict == "undecided"]
     if open_:
-        names = ", ".join(INSTRUMENTS[metric].words for metric in open_)
+        names = ", ".join(f"{INSTRUMENTS[each.metric].words} of {each.strategy}" for each in open_)
         sentences.append(f"Undecided because the trials vary too much (was the machine busy?): {names}")
     return ". ".join(sentences)
 
@@ -469,8 +466,8 @@ def of_order(rows: Sequence[Row]) -> str:
     return f"Ends with one file, in order: {', '.join(ending)}{mixed}"
 
 
-def of(rows: Sequence[Row], laws: Mapping[str, Law] | None = None, missing: Sequence[Row] = ()) -> str:
-    """Return all findings as one line: what to avoid first, then strategies with the same output, then the rest.
+def sentences(rows: Sequence[Row], laws: Mapping[str, Law] | None = None, missing: Sequence[Row] = ()) -> list[str]:
+    """Return all findings without full stops: what to avoid, then strategies with the same output, then the rest.
 
     ``missing`` are the strategies of the case that are not measured yet.
     """
@@ -486,4 +483,4 @@ def of(rows: Sequence[Row], laws: Mapping[str, Law] | None = None, missing: Sequ
     first = [each for each in held if each.startswith("Avoid ")]
     rest = [each for each in held if not each.startswith(("\0", "Avoid "))]
     together = [f"With the same output: {'; '.join(same)}"] if same else []
-    return ". ".join([*first, *together, *rest, of_memory(rows)]) + "."
+    return [*first, *together, *rest, of_memory(rows)]

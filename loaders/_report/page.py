@@ -7,6 +7,7 @@ import hashlib
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import jinja2
 from markdown_it import MarkdownIt
@@ -16,13 +17,13 @@ from loaders import _claims, _words
 from loaders._check import equivalence, selftest
 from loaders._contract import TIERS
 from loaders._judge import MEMORY_SHARE, MOST_ROUNDS, RESOLUTION, TIME_MARGIN
-from loaders._law import Law
-from loaders._report import charts, chooser, columns, findings, instruments, readme
+from loaders._report import charts, chooser, columns, findings, instruments, opening, readme
 from loaders._report.asv_files import AsvResult
 from loaders._report.sets import ResultSet
 from loaders._resolution import Calibration
 from loaders._rows import EPOCHS, Comparison, Row
 from loaders._stats import quantile
+from loaders._trial.machine import machine_name
 
 MOST = 2_900_000
 """Maximum characters of the page. Sets that do not fit are shown without charts or, failing that, only named."""
@@ -41,16 +42,19 @@ def render(
     held: Sequence[AsvResult] = (),
     *,
     home: str | None = None,
-    data: str | None = None,
+    files: Mapping[str, str] | None = None,
 ) -> str:
     """Return the page.
 
-    ``held`` is asv's own results; ``home`` is the address of its index page and ``data`` that of the CSV, if they
-    exist.
+    ``held`` is asv's own results; ``home`` is the address of its index page, if it exists, and ``files`` says by
+    address what lies beside the page.
     """
-    environment = _environment()
+    environment = templates()
     environment.globals["both_instruments"] = lambda comparison: instruments.held_against(comparison, held)
     reference = readme.published(results)
+    own = machine_name()
+    # One's own results first, then the published ones: whatever else is newest may be anybody's.
+    results = sorted(results, key=lambda each: (each.origin.machine != own, each is not reference))
     environment.globals.update(reference=reference, published=_verdicts(reference) if reference else {})
     template = environment.get_template("set.html.j2")
     sections: list[Markup] = []
@@ -58,22 +62,23 @@ def render(
     for found in results:
         room = MOST - sum(map(len, sections))
         for drawn in (found.answers, False):
-            section = Markup(template.render(set=found, drawn=drawn))  # noqa: S704 - the template escapes
+            section = Markup(template.render(set=found, drawn=drawn, home=home))  # noqa: S704 - the template escapes
             if len(section) <= room:
                 sections.append(section)
                 break
         else:
             left_out.append(found.title)
-    script, style = (_part(name) for name in ("page.js", "page.css"))
+    first, script, style = (part(name) for name in ("first.js", "page.js", "page.css"))
     return environment.get_template("page.html.j2").render(
         results=results,
         sections=sections,
         left_out=left_out,
         home=home,
-        data=data,
+        files=files or {},
+        first=Markup(first),  # noqa: S704 - our own
         script=Markup(script),  # noqa: S704 - our own
         style=Markup(style),  # noqa: S704 - our own
-        hashes={"script": _hash(script), "style": _hash(style)},
+        hashes={"first": _hash(first), "script": _hash(script), "style": _hash(style)},
         constants=constants(),
     )
 
@@ -98,7 +103,8 @@ def constants() -> dict[str, object]:
     }
 
 
-def _environment() -> jinja2.Environment:
+def templates() -> jinja2.Environment:
+    """Return what renders the templates."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("loaders._report"),
         autoescape=True,
@@ -120,6 +126,8 @@ def _environment() -> jinja2.Environment:
         disturbed=_words.disturbed,
         rounds=_words.rounds,
         growth_finding=findings.of_growth,
+        level_finding=findings.of_level,
+        short=_short,
         cures=findings.cures_of,
         multiple=lambda each: columns.stacked(_words.multiple(each)),
         calibration_finding=findings.of_calibration,
@@ -129,7 +137,6 @@ def _environment() -> jinja2.Environment:
         cached=lambda rows: _words.cached(row.page_cache for row in rows),
         tiers=_tiers,
         resolutions=_resolutions,
-        warnings_first=lambda each: sorted(each, key=lambda one: not findings.of_worst(one.cases[0][1])),
         prose=_prose,
         line=_line,
         embedded=chooser.embedded,
@@ -142,8 +149,10 @@ def _environment() -> jinja2.Environment:
         epochs=EPOCHS,
         uncorrected=_words.UNCORRECTED,
         older=_words.OLDER,
-        finding=findings.of,
-        laws_of=_laws_of,
+        findings_of=findings.sentences,
+        advice=opening.advice,
+        classes=_classes,
+        bars=columns.bars,
         command=command,
         repeat=repeat,
         measure_on=_words.measure_on,
@@ -161,6 +170,21 @@ def _environment() -> jinja2.Environment:
         chooser_kinds={letter: kind for kind, letter in chooser.LETTERS.items()},
     )
     return environment
+
+
+def _short(found: Any) -> Any:
+    """Return a number, or what holds numbers, with eight digits: a page has tens of thousands."""
+    if isinstance(found, float):
+        return float(f"{found:.8g}")
+    if isinstance(found, Mapping):
+        return {key: _short(each) for key, each in found.items()}
+    return [_short(each) for each in found] if isinstance(found, list | tuple) else found
+
+
+def _classes(*names: str | None) -> Markup:
+    """Return a class attribute, or nothing."""
+    there = " ".join(filter(None, names))
+    return Markup(' class="{}"').format(there) if there else Markup("")
 
 
 def command(comparison: Comparison, row: Row) -> str:
@@ -197,11 +221,6 @@ def _resolutions(comparison: Comparison, calibration: Calibration | None) -> dic
     return found
 
 
-def _laws_of(comparison: Comparison, case: Mapping[str, str]) -> dict[str, Law]:
-    """Return the memory laws of a case, by strategy."""
-    return next((each.laws for each in comparison.laws if each.case.items() <= case.items()), {})
-
-
 def _students(confidence: float) -> list[float]:
     """Return Student's t at even steps of 1 / degrees of freedom, 0 to 1; the page interpolates between them."""
     from scipy.special import stdtrit
@@ -210,7 +229,7 @@ def _students(confidence: float) -> list[float]:
     return [float(stdtrit(1 / place if place else 1e12, 0.5 + confidence / 2)) for place in places]
 
 
-def _part(name: str) -> str:
+def part(name: str) -> str:
     """Return a file that is embedded in the page unchanged."""
     return (Path(__file__).parent / "templates" / name).read_text("utf-8")
 

@@ -1,14 +1,15 @@
-"""The README's opening: a table and a picture of the published results, generated, never hand-written."""
+"""What the README and ``docs/results.md`` say of the published results: generated, never written by hand."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
 from loaders import _durable, _words
 from loaders._corpus._sources import PHOTOGRAPHS
 from loaders._errors import InputError
-from loaders._report import charts, findings, sets
+from loaders._report import charts, findings, opening, sets
 from loaders._rows import EPOCHS, Comparison, Row
 
 PUBLISHED = "reference-amd"
@@ -21,8 +22,14 @@ CORPUS = (
 )
 
 BEGIN, END = "<!-- findings: begin (made by `make readme`) -->", "<!-- findings: end -->"
-README, PICTURE = Path("README.md"), Path("docs/selection-memory.svg")
+README, PICTURE, RESULTS = Path("README.md"), Path("docs/selection-memory.svg"), Path("docs/results.md")
+CURES = Path("loaders/_probe/cures.json")
+"""What ``probe`` tries against memory that the allocator holds: a file, as an installed package has no results."""
+
 PICTURED = "selection"
+
+MOST_LINES = 8
+"""Lines of advice that fit on the first screen beside what to type."""
 
 
 def published(results: Sequence[sets.ResultSet]) -> sets.ResultSet | None:
@@ -34,7 +41,7 @@ def published(results: Sequence[sets.ResultSet]) -> sets.ResultSet | None:
 
 
 def renew(root: Path, *, write: bool) -> list[str]:
-    """Bring the README and its picture up to date; return the names of the files that were out of date.
+    """Bring the README, its picture and the page of results up to date; return the names of the files that were not.
 
     Raises
     ------
@@ -44,9 +51,12 @@ def renew(root: Path, *, write: bool) -> list[str]:
     found = published(sets.collect(root / "results"))
     if found is None:
         raise InputError(f"no full results of the machine {PUBLISHED!r} under {root / 'results'}")
-    comparisons = found.comparisons
-    made = {README: _with_findings((root / README).read_text("utf-8"), found)}
-    pictured = next((each for each in comparisons if each.question == PICTURED), None)
+    made = {
+        README: _with_advice((root / README).read_text("utf-8"), found),
+        RESULTS: _results(found),
+        CURES: _cures(found),
+    }
+    pictured = next((each for each in found.comparisons if each.question == PICTURED), None)
     if pictured:
         made[PICTURE] = _picture(pictured)
     stale = []
@@ -58,62 +68,93 @@ def renew(root: Path, *, write: bool) -> list[str]:
     return stale
 
 
-def _with_findings(readme: str, found: sets.ResultSet) -> str:
+def _cures(found: sets.ResultSet) -> str:
+    """Return what brought down the memory that an allocator held, at what cost, and where that was measured."""
+    cases = [
+        (comparison.question, case, said)
+        for comparison in found.comparisons
+        for case, rows in comparison.cases
+        if findings.of_level(rows) and (said := findings.of_cures(rows))
+    ]
+    measured = {f"{question}, {_words.case_in_words(case)}": said for question, case, said in cases}
+    machine = _words.hardware_in_words(found.environment)
+    return json.dumps({"cures": measured, "machine": machine}, indent=2, ensure_ascii=False) + "\n"
+
+
+def _with_advice(readme: str, found: sets.ResultSet) -> str:
     before, begin, rest = readme.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise InputError(f"{README} has lost its markers {BEGIN} and {END}")
-    return f"{before}{BEGIN}\n{_findings(found)}\n{END}{after}"
+    return f"{before}{BEGIN}\n{_advice(found)}\n{END}{after}"
 
 
-def _findings(found: sets.ResultSet) -> str:
+def _advice(found: sets.ResultSet) -> str:
+    """Return Markdown: a line for each piece of advice; where they are many, what is undecided is left out."""
+    lines = opening.advice(found.comparisons)
+    if len(lines) > MOST_LINES:
+        lines = [line for line in lines if line.strategy]
+    table = ["| if you | do | because |", "|---|---|---|"]
+    table += [f"| {line.when} | {line.do} | {line.because} |" for line in lines]
+    versions = ", ".join(f"{name} {each}" for name, each in found.versions.items() if each)
+    rounds = sorted({each.rounds for each in found.comparisons if each.about.when})
+    over = f"{rounds[0]} to {rounds[-1]}" if len(rounds) > 1 else f"{rounds[0]}"
+    needed = "They matter where loading takes longer than training; else the simplest loader will do."
+    machine = _words.hardware_in_words(found.environment)
+    where = f"*{needed} {machine}; {versions}. Ratios have 95 % intervals over {over} rounds.*"
+    return "\n".join([*table, "", where])
+
+
+def _results(found: sets.ResultSet) -> str:
     """Return Markdown: findings and a ranking for each question's default case, and what they rest on."""
     comparisons = [each for each in found.comparisons if not each.about.calibrates]
-    sentences: list[str] = []
-    tables: list[str] = []
+    text = [
+        "# Results",
+        "",
+        "Made by `make readme`. The comparison page (`make report`) has every case, and charts.",
+        "",
+        CORPUS,
+    ]
     for comparison in comparisons:
         case, rows = comparison.cases[0]
         name = " ".join(filter(None, [comparison.question, _words.case_in_words(case)]))
-        laws = next((each.laws for each in comparison.laws if each.case.items() <= case.items()), {})
-        sentences.append(f"* **{name}**: {findings.of(rows, laws, comparison.missing(case))}")
+        laws = comparison.laws_of(case)
+        text += [
+            "",
+            f"## {name}",
+            "",
+            *(f"* {each}." for each in findings.sentences(rows, laws, comparison.missing(case))),
+        ]
         for other, in_other in comparison.cases:
             if growth := findings.of_growth(in_other):
-                sentences.append(f"* **{comparison.question} {_words.case_in_words(other)}**: {growth}.")
-        tables += ["", *_ranking(name, comparison, rows)]
+                text.append(f"* With {_words.case_in_words(other)}: {growth}.")
+        text += ["", *_ranking(comparison, rows)]
     if found.unanswered:
         names = ", ".join(found.unanswered)
-        sentences.append(
-            f"* **{names}**: not measured on this machine yet; the page shows the results of the previous machine."
-        )
+        text += ["", f"**{names}**: not measured on this machine yet; the page shows the results of the previous one."]
     if found.calibration:
-        sentences.append(f"* **instruments**: {findings.of_calibration(found.calibration)}.")
-    picture = [f"![Peak memory of every {PICTURED} strategy]({PICTURE.as_posix()})", ""]
-    has_picture = any(each.question == PICTURED for each in comparisons)
-    return "\n".join(
-        [
-            *sentences,
-            "",
-            *(picture if has_picture else []),
-            CORPUS,
-            *tables,
-            "",
-            f"Figures are means over trials, each {_words.processes(comparisons)}, with 95 % intervals. "
-            f"*Start* is how much longer the first batch takes than a steady one. "
-            f"*{EPOCHS} epochs* is their total time, including conversion. "
-            f"Memory is measured above a baseline that is read after imports and inputs; *needed* is the part that the "
-            f"system cannot reclaim, with a fast or a slow consumer. dB is the similarity to an anti-aliased resize. "
-            f"{_words.UNCORRECTED} {_words.hardware_in_words(found.environment)}.",
-        ]
-    )
+        text += ["", "## Instruments", "", f"{findings.of_calibration(found.calibration)}."]
+    text += [
+        "",
+        "## What the figures are",
+        "",
+        f"Figures are means over trials, each {_words.processes(comparisons)}, with 95 % intervals. "
+        f"*Start* is how much longer the first batch takes than a steady one. "
+        f"*{EPOCHS} epochs* is their total time, including conversion. "
+        f"Memory is measured above a baseline that is read after imports and inputs; *needed* is the part that the "
+        f"system cannot reclaim, with a fast or a slow consumer. dB is the similarity to an anti-aliased resize. "
+        f"{_words.UNCORRECTED} {_words.hardware_in_words(found.environment)}.",
+    ]
+    return "\n".join(text) + "\n"
 
 
-def _ranking(name: str, comparison: Comparison, rows: Sequence[Row]) -> list[str]:
+def _ranking(comparison: Comparison, rows: Sequence[Row]) -> list[str]:
     """Return Markdown: a table of a case's strategies, fastest first, and where the figures come from."""
     several = len({each.tier for each in rows}) > 1
     pairs = any(row.pair for row in rows)
     totals, starts, needs = (any(row[each] for row in rows) for each in ("total", "start", "needed"))
     headings = [
-        name,
+        "strategy",
         charts.time_name(rows).removeprefix("time of "),
         *(["start"] if starts else []),
         *([f"{EPOCHS} epochs"] if totals else []),

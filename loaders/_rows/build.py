@@ -24,6 +24,7 @@ def about(question: _registry.Question) -> About:
     """Return a question's description of itself."""
     return About(
         doc=question.doc,
+        when=question.when,
         axes={axis: list(values) for axis, values in question.axes.items()},
         default_case=question.default_case,
         size_axis=question.size_axis,

@@ -44,11 +44,12 @@ class About(msgspec.Struct, frozen=True):
         The cases that each strategy is restricted to, by axis; empty for most.
     has_quick
         Whether a quick comparison leaves strategies out.
-    sweeps, calibrates
+    sweeps, calibrates, when
         See ``loaders._registry.Question``.
     """
 
     doc: str = ""
+    when: str = ""
     axes: dict[str, list[str]] = {}
     default_case: dict[str, str] = {}
     size_axis: str = ""
@@ -302,6 +303,10 @@ class Comparison(msgspec.Struct, frozen=True):
     def missing(self, case: Mapping[str, str]) -> list[Row]:
         """The strategies that are not measured yet in one of its cases."""
         return [row for row in self.unmeasured if row.case == case]
+
+    def laws_of(self, case: Mapping[str, str]) -> dict[str, Law]:
+        """The memory laws of one of its cases, by strategy."""
+        return next((each.laws for each in self.laws if each.case.items() <= case.items()), {})
 
     @property
     def cases(self) -> list[tuple[dict[str, str], list[Row]]]:

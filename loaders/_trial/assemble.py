@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
@@ -33,8 +34,8 @@ class Readings:
         The epochs of the fast consumer; one for all if they come in one pass.
     passes
         The number of epochs in each timeline.
-    slow
-        The slow consumer's epoch, if there was one.
+    slow, slow_step
+        The slow consumer's epoch, if there was one, and the seconds that it took for each batch.
     cpu_time
         Processor time of the fast consumer's epochs.
     peak, peak_slow
@@ -58,6 +59,7 @@ class Readings:
     timelines: list[timing.Timeline]
     passes: int
     slow: timing.Timeline | None
+    slow_step: float | None
     cpu_time: float
     peak: int
     peak_slow: int
@@ -84,6 +86,7 @@ def outcome(
     disk_bytes: int | None,
     converted: Converted | None,
     disturbance: Disturbance | None,
+    found: dict[str, Any] | None = None,
 ) -> Outcome:
     """Return the report of a strategy that has delivered what it should.
 
@@ -93,6 +96,8 @@ def outcome(
         Bytes of its largest sample; 0 if that is not known.
     memory_floor, disk_bytes, disturbance
         See ``Metrics``.
+    found
+        What its question's audit says.
     """
     passes, delivered = read.passes, read.delivered
     timelines = timing.cut(read.timelines, passes)
@@ -105,6 +110,7 @@ def outcome(
     return Outcome(
         "ok",
         f"lost {quality.lost} of {quality.lost + delivered // passes} samples" if quality.lost else "",
+        found=found or {},
         began=first.start,
         ended=timelines[-1].end,
         metrics=Metrics(
@@ -113,11 +119,12 @@ def outcome(
             steady_epochs=None if steady_time is None else len(read.steady),
             start_time=timing.start_time(in_all),
             wait_time=timing.wait_time(read.slow) if read.slow else None,
-            slow_step=timing.slow_step(read.timelines[-1], passes) if read.slow else None,
+            slow_step=read.slow_step,
             first_batch_time=timing.first_batch_time(first),
             sample_time=sample_time,
             throughput=delivered / passes / steady_time if steady_time else 1 / sample_time if sample_time else None,
             batch_time=timing.batch_time(timelines[-1]),
+            slow_batch_time=timing.batch_time(read.slow) if read.slow else None,
             cpu_time=read.cpu_time / (passes * len(read.timelines)),
             peak_memory=max(0, read.peak),
             peak_memory_slow=max(0, read.peak_slow) if read.slow else None,

@@ -65,8 +65,12 @@ def run(trial: Trial, tell: Callable[[Progress | Measured | Imported | Outcome],
     readings, product, disturbance = measure(prepared, before, lambda: tell(Measured()), slow=trial.slow)
     disk_bytes = _disk_bytes(prepared)
 
-    quality, sample_bytes = check(trial, prepared, readings, product)
     question, variant, job = prepared.question, prepared.variant, prepared.job
+    found: dict[str, Any] = {}
+    if question.audit:
+        quality, sample_bytes, found = Quality(), 0, question.audit(job, trial.checked)
+    else:
+        quality, sample_bytes = check(trial, prepared, readings, product)
     return assemble.outcome(
         readings,
         quality,
@@ -75,6 +79,7 @@ def run(trial: Trial, tell: Callable[[Progress | Measured | Imported | Outcome],
         disk_bytes=disk_bytes,
         converted=prepared.converted,
         disturbance=disturbance,
+        found=found,
     )
 
 
@@ -92,6 +97,7 @@ def measure(
     question, job, above, passes = prepared.question, prepared.job, prepared.above, prepared.passes
     tracer = fast = Tracer(above.read)
     peak, used, looked = 0, 0.0, 0.0
+    step: float | None = None
     built: Iterable[Any] | None = None
     looks: list[machine.Activity] = []
 
@@ -113,11 +119,15 @@ def measure(
 
     def slow_down(last: timing.Timeline) -> float:
         """End the measurement with the fast consumer, and return how slow the next one is."""
-        nonlocal tracer, peak, used
+        nonlocal tracer, peak, used, step
         tracer, peak, used = Tracer(above.read), above.peak(), cpu_time() - cpu_before - looked
-        return timing.slow_step(last, passes)
+        step = timing.slow_step(last, passes) if given is None else given
+        return step
 
-    then = Slow(slow_down, lambda last: timing.batches(last, passes)) if slow and question.size_axis else None
+    given = question.consumer_step(job.case) if question.consumer_step else None
+    then = None
+    if slow and (question.size_axis or given is not None):
+        then = Slow(slow_down, lambda last: timing.batches(last, passes))
     imported = frozenset(sys.modules)
     cpu_before = cpu_time()
     above.reset_peak()
@@ -161,6 +171,7 @@ def measure(
         timelines=timelines,
         passes=passes,
         slow=slow_epoch,
+        slow_step=step,
         cpu_time=used,
         peak=peak,
         peak_slow=highest,
@@ -197,7 +208,9 @@ def check(trial: Trial, prepared: Prepared, readings: Readings, product: list[An
             )
     if not trial.checked:
         return Quality(), 0
-    directory = prepared.job.directory if variant.convert else Path("again")  # a cache must be filled anew
+    directory = prepared.job.directory
+    if not variant.convert:
+        directory = directory.with_name("again")  # a cache must be filled anew
     fresh = job_of(trial, question, prepared.job.corpus, directory=directory)
     directory.mkdir(exist_ok=True)
     sizes: list[int] = []

@@ -14,6 +14,9 @@ from loaders._errors import InputError, WrongOutputError
 from loaders._trial.prepare import ConversionError, job_of
 from loaders._trial.record import Outcome, Trial
 
+MACHINERY = tuple(str(Path(__file__).parents[1] / room) for room in ("_trial", "_probe"))
+"""What calls a strategy is not where it went wrong."""
+
 
 def outcome(error: BaseException, trial: Trial) -> Outcome:
     """Return how a trial ended that raised an exception, and which of the records that it reads are damaged."""
@@ -33,8 +36,7 @@ def in_words(error: BaseException) -> str:
     if inner := _raised_in_body(str(error)):
         return inner
     frames = traceback.extract_tb(error.__traceback__)
-    machinery = str(Path(__file__).parent)
-    own = [frame for frame in frames if not frame.filename.startswith(machinery)]
+    own = [frame for frame in frames if not frame.filename.startswith(MACHINERY)]
     where = f" ({Path(own[0].filename).name}, line {own[0].lineno}, in {own[0].name})" if own else ""
     return f"{type(error).__name__}: {error}{where}"
 

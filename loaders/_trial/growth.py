@@ -152,7 +152,8 @@ def growth(trace: MemoryTrace, *, steps_per_epoch: float, memory: int = 0) -> Gr
         return Growth(
             "undecided", 0, 0, 0, 0, 0, steps, f"the trace is too short; {longer} times as many epochs would do"
         )
-    half, quarter = _tail(trace.step, trace.resident, 2), _tail(trace.step, trace.resident, 4)
+    judged = _judged(trace)
+    half, quarter = _tail(trace.step, judged, 2), _tail(trace.step, judged, 4)
     asked = not trace.tree and trace.in_use is not None
 
     def found(verdict: Verdict, tail: Tail, message: str = "") -> Growth:
@@ -174,7 +175,7 @@ def growth(trace: MemoryTrace, *, steps_per_epoch: float, memory: int = 0) -> Gr
         )
 
     def rest(tail: Tail) -> Growth:
-        first = min(trace.resident[: max(1, len(trace.step) // (2 * BLOCKS))])
+        first = min(judged[: max(1, len(trace.step) // (2 * BLOCKS))])
         return found("plateau" if tail.bottom - first > tail.tolerance else "flat", tail)
 
     if half.rests:
@@ -190,6 +191,17 @@ def growth(trace: MemoryTrace, *, steps_per_epoch: float, memory: int = 0) -> Gr
     if quarter.rests:
         return rest(quarter)
     return found("undecided", half, _would_decide(half, slows=slows))
+
+
+def _judged(trace: MemoryTrace) -> Sequence[int]:
+    """Return the memory to judge: of a tree, without the pages of files.
+
+    A tree's memory is its share of each page, and the code of a library is shared with every process on the machine
+    that uses it: if another one starts or ends, the share changes by half of TensorFlow's code. A leak is not in files.
+    """
+    if not trace.tree or trace.file is None:
+        return trace.resident
+    return [held - file for held, file in zip(trace.resident, trace.file, strict=True)]
 
 
 def _would_decide(tail: Tail, *, slows: bool) -> str:

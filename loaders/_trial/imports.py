@@ -93,4 +93,5 @@ def _key(trial: Trial) -> str:
     modules = sorted((questions / trial.question).glob("*.py"))  # of a package
     for file in (questions / f"{trial.question}.py", *modules, *map(Path, trial.outside)):
         state.update(file.read_bytes() if file.is_file() else b"")
+    state.update(trial.case.get("target", "").encode())  # of somebody's own pipeline
     return f"{trial.question}.{trial.strategy} {state.hexdigest()}"

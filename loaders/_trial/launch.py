@@ -305,7 +305,7 @@ def fresh(trial: Trial, place: Place) -> Iterator[Running]:
             stdout=printed,
             stderr=printed,
             cwd=place.directory,
-            env={**_variables(trial.variables), "TMPDIR": str(place.directory)},
+            env={**_variables(trial.variables, pinned=trial.pinned), "TMPDIR": str(place.directory)},
             start_new_session=True,  # Ctrl-C reaches the parent alone, which then ends the tree
         )
     running = Fresh(process)
@@ -345,14 +345,14 @@ def forked(trial: Trial, place: Place, server: Server) -> Iterator[Running]:
         running.end()
 
 
-def _variables(own: Mapping[str, str]) -> dict[str, str]:
+def _variables(own: Mapping[str, str], *, pinned: bool = True) -> dict[str, str]:
     """Return the environment variables of a trial's process; its own directory is in ``TMPDIR`` besides.
 
     TensorFlow's autograph leaves files there when the process is ended.
     """
     return {
         **os.environ,
-        **machine.PINNED,
+        **(machine.PINNED if pinned else {}),
         "PYTHONHASHSEED": "0",
         "TF_CPP_MIN_LOG_LEVEL": "2",
         **own,

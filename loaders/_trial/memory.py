@@ -318,16 +318,21 @@ def tells_kinds(*, tree: bool) -> bool:
     return True
 
 
-def tree_memory(process: psutil.Process, children: list[psutil.Process]) -> Held:
-    """Return the memory that a process and its children hold together, shared pages counted once (PSS).
+def tree_memory(process: psutil.Process, children: list[psutil.Process]) -> tuple[Held, set[int]]:
+    """Return the memory that a process and its children hold together (PSS), and which of them are gone.
 
-    A process that is gone counts as zero. If the kernel reports no PSS, resident sets are added up.
+    Shared pages are counted once. A process that is gone counts as zero. If the kernel reports no PSS, resident sets
+    are added up.
     """
-    total = Held()
+    total, gone = Held(), set[int]()
     for each in (process, *children):
+        found = Held()
         with contextlib.suppress(psutil.Error):
-            total += proportional(each.pid) if children else held(each.pid)
-    return total
+            found = proportional(each.pid) if children else held(each.pid)
+        total += found
+        if not found.total:
+            gone.add(each.pid)
+    return total, gone
 
 
 def proportional(pid: int) -> Held:

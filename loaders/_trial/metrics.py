@@ -168,6 +168,9 @@ class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
         ),
     ] = None
     batch_time: Annotated[BatchTime | None, meaning("Latency of the batches after the first.")] = None
+    slow_batch_time: Annotated[
+        BatchTime | None, meaning("The same for the slow consumer: how long it waits for a batch.")
+    ] = None
     cpu_time: Annotated[
         Seconds | None,
         figure(

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from loaders import _registry
-from loaders._corpus import Corpus, load_corpus
+from loaders._corpus import NO_CORPUS, Corpus, load_corpus
 from loaders._trial import imports, machine, memory, pagecache
 from loaders._trial.drain import Tracer, cpu_time, drain
 from loaders._trial.record import Converted, Environment, Trial
@@ -73,13 +73,16 @@ def prepare(trial: Trial, convert: Callable[[Trial], Converted]) -> Prepared:
     variant = _registry.find_variant(trial.question, trial.strategy)
     require(variant)
     converted = convert(trial) if variant.convert else None
-    corpus = load_corpus(Path(trial.corpus))
-    threads = import_ahead(variant.build, trial.imports)
+    corpus = load_corpus(Path(trial.corpus)) if trial.corpus else NO_CORPUS
+    threads = import_ahead(variant.build, () if question.audit else trial.imports)
     malloc, peak = warm_instruments()
     cache = trial.case.get("page_cache", "")
     in_all = pagecache.epochs(trial.epochs, cache)
     passes, epochs = (in_all, 1) if question.repeats else (1, in_all)
     job = job_of(trial, question, corpus, epochs=passes)
+    if question.audit:  # a user's file comes before what it was seen to import: it may set variables for that
+        import_modules(dict.fromkeys(trial.imports, ()))
+        threads = start_runtimes(pinned=False)
     files = question.reads(job, variant) if question.reads else ()
     pagecache.bring(files, cache)
     if not variant.convert:
@@ -99,6 +102,7 @@ def require(variant: _registry.Variant) -> None:
 
 def job_of(trial: Trial, question: _registry.Question, corpus: Corpus, **more: Any) -> _registry.Job[Any]:
     """Prepare the job of the trial's strategy; ``more`` are further attributes of ``Job``."""
+    more = {"directory": Path("data").absolute(), **more}  # a question may change the working directory
     return _registry.Job(corpus, question.prepare(corpus, trial.case, trial.seed), trial.case, trial.seed, **more)
 
 
@@ -113,8 +117,13 @@ def import_ahead(function: Callable[..., Any], more: Iterable[str] = ()) -> dict
     import numpy as np  # noqa: F401 - every strategy meets it
 
     import_modules({**_registry.imports_of(function), **{name: set[str]() for name in more}})
-    threads = {"BLAS": 1}
-    if "cv2" in sys.modules:
+    return start_runtimes(pinned=True)
+
+
+def start_runtimes(*, pinned: bool) -> dict[str, int]:
+    """Start the runtimes of what has been imported, and return their thread counts if these are ``pinned``."""
+    threads = {"BLAS": 1} if pinned else {}
+    if pinned and "cv2" in sys.modules:
         import cv2
 
         cv2.setNumThreads(1)

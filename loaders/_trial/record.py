@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -36,7 +36,8 @@ class Trial(msgspec.Struct, frozen=True):
     ``imports`` are modules that earlier runs were seen to import while they were measured;
     ``memory_limit`` is in bytes for the whole process tree, ``deadline`` in seconds. ``variables`` are set before the
     process starts; if ``skip`` gives a reason, it is not started. Without ``slow`` there is no slow consumer; without
-    ``checked`` only the number of samples is checked of what the strategy delivers.
+    ``checked`` only the number of samples is checked of what the strategy delivers; without ``pinned`` the numbers of
+    threads are left as they are.
     """
 
     question: str
@@ -53,6 +54,7 @@ class Trial(msgspec.Struct, frozen=True):
     deadline: float = 600.0
     slow: bool = True
     checked: bool = True
+    pinned: bool = True
 
 
 class Environment(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -100,7 +102,8 @@ class Record(msgspec.Struct, frozen=True):
     ``process`` says whether it ran in a new interpreter or in a fork of a server that had done the imports;
     ``limited_by`` says what enforced its limits: the kernel's ``cgroup``, else the watched ``process tree``;
     ``tries`` says how many runs it took: one robbed of processor time is repeated, and the least disturbed is recorded;
-    ``checked`` says whether what it delivered was checked, or only its number of samples.
+    ``checked`` says whether what it delivered was checked, or only its number of samples; ``found`` is what its
+    question's audit says of that, if it has one.
     """
 
     question: Name
@@ -123,6 +126,7 @@ class Record(msgspec.Struct, frozen=True):
     process: Literal["fresh", "forked"] = "fresh"
     tries: Annotated[int, msgspec.Meta(ge=1, le=100)] = 1
     checked: bool = True
+    found: dict[str, Any] = {}
     schema: int = SCHEMA
 
     @property
@@ -148,7 +152,8 @@ class Imported(msgspec.Struct, frozen=True, tag=True):
 class Outcome(msgspec.Struct, frozen=True, tag=True):
     """The fresh process's final report.
 
-    ``began`` and ``ended`` say when the epochs for a fast consumer did so, in seconds of the clock that stamps batches.
+    ``began`` and ``ended`` say when the epochs for a fast consumer did so, in seconds of the clock that stamps batches;
+    ``found`` is that of the record.
     """
 
     status: Status
@@ -156,6 +161,7 @@ class Outcome(msgspec.Struct, frozen=True, tag=True):
     metrics: Metrics = Metrics()
     began: float = 0.0
     ended: float = 0.0
+    found: dict[str, Any] = {}
 
 
 class Converted(msgspec.Struct, frozen=True, tag=True):

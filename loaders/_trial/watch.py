@@ -47,8 +47,8 @@ STILL, IDLE = 60.0, 0.5
 was forked while another thread held a lock waits for ever, and the deadline must suit slow machines too."""
 
 TREE_COST = 10
-"""Reading a tree's memory takes at most 1/10 of the time since the last reading: the kernel walks through every page of
-every process, a few milliseconds each, on a core that the strategy could use."""
+"""Reading a tree's memory takes at most 1/10 of a core: the kernel walks through every page of every process, a few
+milliseconds each. While a reading waits for a core, it takes none."""
 
 ATTEMPTS = 6
 """Maximum runs of one trial. Each first imports what the earlier ones were seen to import."""
@@ -125,6 +125,7 @@ def run_trial(
         limited_by=seen.limited_by,
         tries=tries,
         checked=trial.checked,
+        found=outcome.found,
     )
 
 
@@ -220,6 +221,7 @@ def _look_after(running: Running, place: Place, trial: Trial, seen: _Seen) -> Ou
     """
     deadline = time.monotonic() + trial.deadline
     family: list[psutil.Process] = []
+    lost: set[int] = set()
     look_for_children = look_at_tree = 0.0
     moved, used = time.monotonic(), 0.0
     while not running.wait(WATCH_INTERVAL):
@@ -236,10 +238,15 @@ def _look_after(running: Running, place: Place, trial: Trial, seen: _Seen) -> Ou
                 if abs((spent := _processor_time(family)) - used) >= IDLE:
                     moved, used = now, spent
             if now >= look_at_tree and family and not seen.measured:
-                held = memory.tree_memory(family[0], family[1:])
+                begun = time.thread_time()
+                held, absent = memory.tree_memory(family[0], family[1:])
                 if family[1:]:
-                    look_at_tree = now + TREE_COST * (time.monotonic() - now)
-                    seen.tree.append((now, held))
+                    look_at_tree = now + TREE_COST * (time.thread_time() - begun)
+                    before, family = family, running.family()
+                    # What a process shares with one that came or went meanwhile would be missing.
+                    if family == before and absent == lost:
+                        seen.tree.append((now, held))
+                    lost = absent
                 else:
                     seen.process = seen.process.most(held)
                 # Memory that the system can reclaim does not count against the limit.

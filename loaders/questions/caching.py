@@ -60,6 +60,7 @@ def _check(job: Job[Files], variant: Variant, batches: Iterable[Batch]) -> Quali
 QUESTION = Question(
     prepare=_prepare,
     check=_check,
+    when="decode the same photographs in every epoch",
     axes={"data": ("x1", "x4", "x16")},
     slices=({"data": "x16"}, {"data": "x1"}, {"data": "x4"}),
     size_axis="data",
@@ -121,7 +122,7 @@ def no_cache(job: Job[Files]) -> Iterable[Batch]:
 
 @variant(quick=True)
 def cache_after_decode(job: Job[Files]) -> Iterable[Batch]:
-    """``cache()`` in memory after the heavy step: a write-up's "wrong example"."""
+    """``cache()`` in memory after the heavy step, which a write-up calls wrong."""
     return _batches(_mapped(_paths(job), _read, _decode).cache(), job)
 
 

@@ -120,6 +120,7 @@ PILES = {"work": ("array",)}
 QUESTION = Question(
     prepare=_prepare,
     check=_check,
+    when="call Python from `Dataset.map`",
     axes={"work": ("decode", "scalar", "array", "array_fast", "gil")},
     ranked_by="steady_time",
     epochs=2,

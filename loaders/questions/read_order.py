@@ -142,6 +142,7 @@ def _floor(job: Job[Records], variant: Variant) -> int | None:
 QUESTION = Question(
     prepare=_prepare,
     check=_check,
+    when="read many TFRecord files",
     floor=_floor,
     shards=lambda job: job.inputs.shards,
     reads=lambda job, _: job.inputs.files,

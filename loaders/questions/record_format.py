@@ -99,6 +99,7 @@ def _reads(job: Job[Annotated], variant: Variant) -> Sequence[str]:
 QUESTION = Question(
     prepare=_prepare,
     check=_check,
+    when="store photographs in TFRecords",
     reads=_reads,
     axes={"page_cache": ("warm", "cold"), "data": ("x1", "x4", "x16")},
     slices=(

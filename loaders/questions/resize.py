@@ -119,6 +119,7 @@ def _check(job: Job[Photographs], variant: Variant, batches: Iterable[Batch]) ->
 QUESTION = Question(
     prepare=_prepare,
     check=_check,
+    when="shrink photographs with scikit-image",
     axes={"scale": SCALES},
     ranked_by="sample_time",
 )

@@ -57,6 +57,7 @@ def _check(job: Job[Source], variant: Variant, batches: Iterable[Batch]) -> Qual
 QUESTION = Question(
     prepare=_prepare,
     check=_check,
+    when="draw images at random from an array in memory",
     axes={"images": ("500", "2000")},
     keeps_output=True,
 )

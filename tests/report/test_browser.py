@@ -15,11 +15,13 @@ from playwright.sync_api import Browser, Dialog, Page, sync_playwright
 
 from loaders import _registry, _words
 from loaders._report import sets
+from loaders._report.page import render as page_of
 from loaders._resolution import Calibration
 from loaders._rows import Comparison, comparison, total
 from loaders._stats import estimate
 from loaders._trial.metrics import Metrics
 from loaders._trial.record import Record
+from tests.conftest import ROOT
 from tests.report.runs import run_of, write_log
 from tests.report.test_publish import make_project, publish
 from tests.test_rows import record
@@ -172,11 +174,14 @@ class _opened:  # noqa: N801 - reads as a function
             assert [each for each in self.requests if not each.startswith(("file:", "data:"))] == []
 
 
-def _section(page: Page, question: str) -> Any:
-    """Return a section that is in sight: what is far from it is not laid out, and has no text to be seen."""
-    section = page.locator(f"section.comparison[id$='-{question}']:visible")
-    section.scroll_into_view_if_needed()
-    page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+def _section(page: Page, question: str, *, whole: bool = True) -> Any:
+    """Go to a question's view and return it; ``whole`` shows all its cases, columns and rows."""
+    page.locator("section.set:visible nav.views").get_by_role("link", name=question, exact=True).click()
+    section = page.locator("section.comparison:visible")
+    if whole:
+        section.get_by_label("All figures").check()
+        if section.get_by_label("Case").count():
+            section.get_by_label("Case").select_option("all")
     return section
 
 
@@ -224,10 +229,10 @@ def test_the_keyboard_does_what_the_mouse_does(page: Page) -> None:
     button.focus()
     page.keyboard.press("Enter")
     assert button.locator("xpath=..").get_attribute("aria-sort") == "ascending"
-    summary = section.locator("details summary").first
+    summary = section.locator(".ranking details summary").first
     summary.focus()
     page.keyboard.press("Enter")
-    assert "python -m loaders trial selection" in section.locator("details[open]").inner_text()
+    assert "python -m loaders trial selection" in section.locator(".ranking details[open]").inner_text()
 
 
 def test_a_filter_leaves_the_rows_that_have_its_words(page: Page) -> None:
@@ -266,15 +271,15 @@ def test_ratios_to_another_baseline_are_what_python_computes(
 ) -> None:
     section = _section(page, "batching")
     if baseline == "path_generator":  # there and back
-        section.get_by_label("Ratios to").select_option("load_all")
-    section.get_by_label("Ratios to").select_option(baseline)
+        section.get_by_label("Compare with").select_option("load_all")
+    section.get_by_label("Compare with").select_option(baseline)
     cases = _ratios(_batching(), baseline, calibration, monkeypatch)
     assert ("below resolution" in str(cases)) == (baseline == "opencv_pool"), "its pool differs by a little"
     assert "rounds would decide" in str(cases)
     measured = section.locator("table.ranking:has(tr[data-strategy])").all()
     for expected, table in zip(cases, measured, strict=True):
         for line in table.locator("tr[data-strategy]").all():
-            cells = [line.locator(each).inner_text().replace("\n", " (") for each in (".ratio", ".peak-ratio")]
+            cells = [line.locator(each).inner_text().replace("\n", " ") for each in (".ratio", ".peak-ratio")]
             assert tuple(cells) == expected[line.get_attribute("data-strategy") or ""]
 
 
@@ -288,18 +293,19 @@ def test_a_total_over_the_readers_epochs_is_what_python_computes(page: Page, bat
     for row in rows:
         expected = estimate([total(each, epochs) for each in row.parts.values()], "ratio")
         cell = table.locator(f"tr[data-strategy={row.strategy}] .total")
-        assert cell.inner_text().replace("\n", " (") == _words.estimated(expected, _words.duration)
+        assert cell.inner_text().replace("\n", " ") == _words.estimated(expected, _words.duration)
     assert f"time of {epochs} epoch" in table.locator("thead").inner_text()
 
 
 def test_the_winner_can_be_copied(page: Page) -> None:
     chooser = page.locator(".chooser:visible")
     chooser.locator(".snippet summary").click()
-    chooser.get_by_role("button", name="Copy").click()
+    chooser.get_by_role("button", name="Copy", exact=True).click()
     chooser.get_by_role("button", name="Copied").or_(chooser.get_by_role("button", name="Selected")).wait_for()
 
 
 def test_results_of_another_machine_are_picked_and_what_is_not_there_is_said(page: Page) -> None:
+    page.locator("#others summary").click()
     visible = page.locator("section.set:visible h2")
     assert visible.all_inner_texts() == ["box, A CPU, tiny, photographs, Python 3.11.7, TensorFlow 2.21"]
     page.get_by_label("Machine").select_option("two")
@@ -331,29 +337,186 @@ def test_failures_stand_in_the_ranking_in_words(page: Page) -> None:
 def test_nobody_is_shut_out(browser: Browser, site: Path, width: int, scheme: Any) -> None:
     viewport = {"width": width, "height": 800}
     with _opened(browser, site, viewport=viewport, color_scheme=scheme) as page:
-        assert page.evaluate("document.documentElement.scrollWidth") <= width, "the page itself never scrolls sideways"
-        for details in page.locator("section.set:visible details").all()[:3]:
-            details.locator("summary").click()
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-        found = Axe().run(page, options={"runOnly": RULES}).response["violations"]
-        assert [(each["id"], [node["html"][:200] for node in each["nodes"][:3]]) for each in found] == []
+        for view in ("start", "batching", "selection", "claims", "instruments"):
+            page.goto(f"{page.url.partition('#')[0]}#{view}")
+            page.locator(f".view[data-view={view}]:visible").wait_for()
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, "it never scrolls sideways"
+            for details in page.locator(".view:visible details:visible").all()[:3]:
+                details.locator("summary").first.click()
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            found = Axe().run(page, options={"runOnly": RULES}).response["violations"]
+            assert [(each["id"], [node["html"][:200] for node in each["nodes"][:3]]) for each in found] == [], view
 
 
 def test_a_name_full_of_markup_is_text_and_does_nothing(browser: Browser, site: Path) -> None:
     with _opened(browser, site) as page:
+        page.locator("#others summary").click()
         page.get_by_label("Machine").select_option(EVIL)
         section = page.locator("section.set:visible")
         assert section.get_attribute("data-machine") == EVIL
         assert EVIL in section.locator("h2").inner_text()
-        section.get_by_label("Ratios to").select_option("numpy_to_list")
-        assert f"failed: {EVIL}" in _column(_section(page, "selection").locator("table.ranking"), "status")
+        selection = _section(page, "selection")
+        selection.get_by_label("Compare with").select_option("numpy_to_list")
+        assert f"failed: {EVIL}" in _column(selection.locator("table.ranking"), "status")
 
 
 def test_without_script_and_on_paper_everything_is_there(browser: Browser, site: Path) -> None:
     with _opened(browser, site, java_script_enabled=False) as page:
         assert page.locator("section.set:visible").count() == 4
-        assert page.locator(".chooser:visible, .controls:visible, #pick:visible, thead button").count() == 0
+        assert page.locator(".chooser:visible, .controls:visible, #others:visible, thead button").count() == 0
+        assert page.locator(".view").count() == page.locator(".view:visible").count() > 0, "one below the other"
     with _opened(browser, site) as page:
         page.emulate_media(media="print")
-        assert page.locator(".chooser:visible, .controls:visible, #pick:visible").count() == 0
+        assert page.locator(".chooser:visible, .controls:visible, #others:visible").count() == 0
         assert page.locator("section.set:visible table.ranking").count() > 0
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a page with the committed results."""
+    folder = tmp_path_factory.mktemp("published")
+    (folder / "comparison.html").write_text(page_of(sets.collect(ROOT / "results")), "utf-8")
+    return folder
+
+
+def test_a_view_of_what_is_published_fits_on_a_few_screens(browser: Browser, published: Path) -> None:
+    """The committed results: seven columns and 4000 px at most, and the answer before any scrolling."""
+    with _opened(browser, published) as page:
+        names = [each.split("-")[-1] for each in page.locator("section.set:visible .view").evaluate_all(IDS)]
+        for name in names:
+            page.goto(f"{(published / 'comparison.html').as_uri()}#{name}")
+            if name not in ("calibration", "instruments", "claims"):
+                assert page.evaluate("document.documentElement.scrollHeight") <= 4000, name
+            for table in page.locator("table.ranking:visible").all():
+                assert table.locator("thead th:visible").count() <= 7, name
+    for width, height in ((1280, 800), (390, 844)):
+        with _opened(browser, published, viewport={"width": width, "height": height}) as page:
+            advice = page.locator(".advice:visible").bounding_box()
+            assert advice
+            assert advice["y"] + advice["height"] < height, "the answer is on the first screen"
+
+
+IDS = "(found) => found.map((each) => each.id)"
+
+
+def test_five_tasks_take_three_actions_at_most(browser: Browser, published: Path) -> None:
+    """What readers come for, on the committed results: each line with an action counts."""
+    with _opened(browser, published) as page:  # 1: which loader for 2 GiB and steps of 20 ms?
+        page.get_by_label("Memory for loading").select_option(label="2 GiB")
+        page.get_by_label("Duration of a training step").select_option(label="20.0 ms")
+        assert "Use " in page.locator(".advice:visible").inner_text()
+        # 4: the code of the winner
+        page.locator(".snippet:visible summary").click()
+        assert "def " in page.locator(".snippet:visible pre").inner_text()
+        # 5: the same view for a colleague
+        page.locator(".chooser:visible button.copy").click()
+        address, said = page.url, page.locator(".advice:visible").inner_text()
+    with _opened(browser, published) as page:
+        page.goto("about:blank")
+        page.goto(address)
+        assert page.locator(".advice:visible").inner_text() == said
+    with _opened(browser, published) as page:  # 2: does interleave leak?
+        page.get_by_role("link", name="read_order", exact=True).first.click()
+        assert "interleave holds" in page.locator("p.answer:visible", has_text="Is it a leak?").inner_text()
+    with _opened(browser, published) as page:  # 3: what does X cost against Y?
+        page.get_by_role("link", name="batching", exact=True).first.click()
+        page.locator("section.comparison:visible").get_by_label("Compare with").select_option("tfdata_numpy_function")
+        row = page.locator("tr[data-strategy=path_generator_pool]:visible")
+        assert "× faster" in row.locator(".ratio").inner_text()
+
+
+def test_the_address_is_the_view(browser: Browser, site: Path) -> None:
+    with _opened(browser, site) as page:
+        section = _section(page, "batching", whole=False)
+        section.get_by_label("Case").select_option("data x4, augment off")
+        section.get_by_label("Rank by").select_option("-peak")
+        section.get_by_label("Compare with").select_option("load_all")
+        section.get_by_label("Show strategies with").fill("path")
+        address, said = page.url, section.inner_text()
+    assert "#batching?" in address
+    with _opened(browser, site) as page:
+        page.goto("about:blank")
+        page.goto(address)
+        assert page.locator("section.comparison:visible").inner_text() == said
+        page.go_back()
+        page.go_forward()
+        assert page.locator("section.comparison:visible").inner_text() == said
+    with _opened(browser, site) as page:
+        page.locator("#others summary").click()
+        page.get_by_label("Machine").select_option("two")
+        page.get_by_label("TensorFlow").select_option("2.20")
+        address = page.url
+        page.goto("about:blank")
+        page.goto(address)
+        assert page.locator("section.set:visible").get_attribute("data-machine") == "two"
+
+
+def test_a_strategy_has_an_address_of_its_own(page: Page) -> None:
+    row = _section(page, "batching", whole=False).locator("tr[data-strategy=memory_map]:visible")
+    row.locator("summary").click()
+    row.get_by_role("link", name="Link to it").click()
+    address = page.url
+    page.goto("about:blank")
+    page.goto(address)
+    shown = page.locator("tr[data-strategy=memory_map]:visible")
+    assert shown.count() == 1
+    assert "picked" in (shown.get_attribute("class") or "")
+    assert "python -m loaders trial batching memory_map" in shown.inner_text()
+
+
+def test_code_is_in_every_case_with_scripts_and_once_without(page: Page) -> None:
+    section = _section(page, "batching")
+    rows = section.locator("tr[data-strategy=path_generator]").all()
+    assert len(rows) == 3
+    for row in rows:
+        row.locator("summary").click()
+        assert "def path_generator" in row.locator("pre").inner_text()
+
+
+def test_ranks_follow_when_a_strategy_is_left_out(
+    page: Page, calibration: Calibration | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ratio to the fastest that is left is what Python says of the ratio to it as a baseline."""
+    section = _section(page, "batching", whole=False)
+    row = section.locator("tr[data-strategy=load_all]:visible")
+    before = section.locator("tr[data-strategy=memory_map]:visible .to-fastest").inner_text()
+    row.locator("summary").click()
+    row.get_by_role("button", name="Leave it out").click()
+    assert section.locator("tr[data-strategy=load_all]:visible").count() == 0
+    assert "left out: load_all" in section.locator(".shown").inner_text()
+    assert section.locator("tr[data-strategy=memory_map]:visible .to-fastest").inner_text() == "the fastest"
+    (expected, *_) = _ratios(_batching(), "memory_map", calibration, monkeypatch)
+    for line in section.locator("tr[data-strategy]:visible").all():
+        name = line.get_attribute("data-strategy") or ""
+        if name != "memory_map":
+            assert line.locator(".to-fastest").inner_text().replace("\n", " ") == expected[name][0]
+    assert "out=load_all" in page.url
+    section.get_by_role("button", name="bring back").click()
+    assert section.locator("tr[data-strategy=memory_map]:visible .to-fastest").inner_text() == before
+    assert section.locator("tr[data-strategy=load_all]:visible").count() == 1
+
+
+def test_on_a_phone_a_ranking_is_cards_that_name_their_figures(browser: Browser, site: Path) -> None:
+    with _opened(browser, site, viewport={"width": 390, "height": 844}) as page:
+        section = _section(page, "batching", whole=False)
+        for row in section.locator("tr[data-strategy]:visible").all():
+            box = row.bounding_box()
+            assert box
+            assert box["x"] + box["width"] <= 390
+            assert row.evaluate("(each) => each.scrollWidth <= each.clientWidth + 1")
+        cell = section.locator("tr[data-strategy=memory_map]:visible .ratio")
+        assert cell.get_attribute("data-label") == "against the baseline"
+        heard = section.locator("table.ranking:visible").first.aria_snapshot()
+        assert "batching, data x16, augment off: identical, fastest first" in heard
+        assert "rowheader" in heard, "cards are a table to a screen reader"
+        assert heard.index("load_all") < heard.index("memory_map") < heard.index("path_generator_pool")
+
+
+@pytest.mark.parametrize(
+    "broken", ["#batching?filter=%E2%8", "#%E2%8", "#nowhere?x=1", "#results", "#?", "#batching?set=x"]
+)
+def test_a_broken_address_shows_something(browser: Browser, site: Path, broken: str) -> None:
+    with _opened(browser, site) as page:
+        page.goto("about:blank")
+        page.goto(f"{(site / 'comparison.html').as_uri()}{broken}")
+        assert page.locator(".view:visible").count() == 1

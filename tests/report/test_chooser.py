@@ -27,7 +27,7 @@ EVIL = """<img src=x onerror=alert(1)>'"&</script><script>alert(2)</script>"""
 
 def _document() -> str:
     """A page with nothing but the chooser, of every golden run."""
-    environment = page._environment()
+    environment = page.templates()
     choices = [golden.choice_of(run) for run in golden.RUNS]
     broken = msgspec.structs.replace(choices[0].candidates[0], problem=f"failed in 1 of 2 trials: {EVIL}")
     hostile = msgspec.structs.replace(
@@ -40,7 +40,7 @@ def _document() -> str:
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>chooser</title></head><body>'
         f'<section class="set">{section}</section>'
         f'<script type="application/json" id="constants">{json.dumps(constants)}</script>'
-        f"<script>{Markup(page._part('page.js'))}</script></body></html>"  # noqa: S704 - our own
+        f"<script>{Markup(page.part('page.js'))}</script></body></html>"  # noqa: S704 - our own
     )
 
 
@@ -96,7 +96,7 @@ def test_the_page_shows_what_was_decided(opened: Page, case: golden.Case) -> Non
     among = golden.choice_of(case.run).candidates
     reckoned = reckon(among, msgspec.convert(values, Settings), laws_of(among))
     picked = opened.locator("tr.picked th")
-    assert picked.all_inner_texts() == ([case.recommended] if case.recommended else [])
+    assert picked.all_text_contents() == ([case.recommended] if case.recommended else [])
     if case.recommended:
         wait = estimate(list(reckoned.waits[case.recommended].values()), "linear")
         assert _words.duration(wait.value) in advice
@@ -105,6 +105,7 @@ def test_the_page_shows_what_was_decided(opened: Page, case: golden.Case) -> Non
 
 def test_hostile_words_are_words(opened: Page) -> None:
     opened.get_by_label("Choose a strategy for").select_option(str(len(golden.RUNS)))
+    opened.locator(".fits summary").click()
     assert EVIL in opened.locator("table.fitting").inner_text()
     assert opened.locator("table.fitting img").count() == 0
 

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import msgspec
 import pytest
 
 from loaders._contract import OrderQuality
 from loaders._judge import Judged
+from loaders._law import Law
 from loaders._report import findings
 from loaders._rows import Row, comparison
 from loaders._stats import Estimate
@@ -24,6 +28,14 @@ def _rows(rounds: int = 2, **seconds: float) -> list[Row]:
             for name, time in seconds.items()
         ]
     ).rows
+
+
+def _all_of(*given: Any, **named: Any) -> str:
+    return ". ".join(findings.sentences(*given, **named)) + "."
+
+
+def _worst_of(rows: Sequence[Row], laws: Mapping[str, Law] | None = None) -> str:
+    return findings._worst(rows, laws or {}).text
 
 
 @pytest.mark.parametrize(
@@ -99,9 +111,9 @@ def test_sentences_are_corrected_for_their_number() -> None:
 
 def test_a_ratio_in_the_opening_falls_with_the_correction() -> None:
     rows = _rows(rounds=3, numpy_to_numpy=2.0, mixed_copy=1.0)
-    assert "mixed_copy is fastest. It is 2.00× faster" in findings.of(rows)
+    assert "mixed_copy is fastest. It is 2.00× faster" in _all_of(rows)
     unsure = [msgspec.structs.replace(row, p_values={"ratio": 0.06} if row.p_values else {}) for row in rows]
-    assert "Whether mixed_copy is faster than numpy_to_numpy is undecided" in findings.of(unsure)
+    assert "Whether mixed_copy is faster than numpy_to_numpy is undecided" in _all_of(unsure)
 
 
 def test_memory_goes_from_least_to_most() -> None:
@@ -117,7 +129,7 @@ def test_what_is_fat_beyond_doubt_and_not_faster_is_to_be_avoided() -> None:
             for index in range(2)
             for name, seconds, mebibytes in [("numpy_to_numpy", 1.0, peaks), ("numpy_to_list", time, fat)]
         ]
-        return findings.of_worst(comparison(records).rows)
+        return _worst_of(comparison(records).rows)
 
     assert found((1054, 1054), 4.0) == (
         "Avoid numpy_to_list (Mixed: append data[i], a view that keeps the whole old array alive, to a list): "
@@ -126,7 +138,7 @@ def test_what_is_fat_beyond_doubt_and_not_faster_is_to_be_avoided() -> None:
     assert found((1054, 1054), 1.0) == "", "not slower"
     assert found((47, 47), 4.0) == "", "less than twice as much"
     assert found((1054, 30), 4.0) == "", "not beyond doubt"
-    assert findings.of_worst([]) == ""
+    assert _worst_of([]) == ""
 
 
 def test_a_multiple_that_depends_on_the_amount_of_data_comes_after_the_slope_and_names_the_amount() -> None:
@@ -144,7 +156,7 @@ def test_a_multiple_that_depends_on_the_amount_of_data_comes_after_the_slope_and
         ]
     )
     _, rows = found.cases[0]
-    said = findings.of_worst(rows, found.laws[0].laws)
+    said = _worst_of(rows, found.laws[0].laws)
     slope, size, multiple = said.find("512 KiB"), said.find("340 MiB with 640 samples"), said.find("17.0× fatter")
     assert 0 < slope < size < multiple
     assert findings.of_laws(found.laws[0]).startswith("load_all needs 512 KiB (")
@@ -162,7 +174,7 @@ def test_pairs_say_what_is_left_of_the_gap() -> None:
             ("opencv_linear_float", 3.0),
         ]
     ]
-    found = findings.of(comparison(records).rows)
+    found = _all_of(comparison(records).rows)
     assert found.startswith(
         "With the same output: opencv_linear_float: 20.0× faster (20.0 to 20.0) than skimage_linear_float. "
         "opencv_linear (as typed) is fastest. It is 100× faster"
@@ -298,7 +310,7 @@ def test_the_fastest_of_some_is_the_fastest_of_so_many_so_far() -> None:
     every = findings.loaders_of([*found.rows, *found.unmeasured])
     so_far = f"mixed_copy is fastest of the 2 of {len(every)} measured so far"
     assert findings.of_time(found.rows, found.unmeasured) == so_far
-    assert f"{so_far}. It is 2.00× faster" in findings.of(found.rows, missing=found.unmeasured)
+    assert f"{so_far}. It is 2.00× faster" in _all_of(found.rows, missing=found.unmeasured)
     single = [row for row in found.unmeasured if row.strategy == "list_to_list"]
     alike = _rows(rounds=3, numpy_to_numpy=2.0, mixed_copy=1.0, list_to_list=1.0)
     assert findings.of_time(alike, found.unmeasured[:1]) == (
@@ -324,7 +336,7 @@ def test_what_was_never_in_a_round_with_the_fastest_does_not_count_as_slower() -
 def test_a_single_sample_among_several_rounds_is_not_called_faster() -> None:
     several = [record("numpy_to_numpy", index, time=2.0 + index / 50) for index in range(3)]
     several += [record("list_to_list", index, time=3.0 + index / 50) for index in range(3)]
-    said = findings.of(comparison([*several, record("mixed_copy", 0, time=0.1)]).rows)
+    said = _all_of(comparison([*several, record("mixed_copy", 0, time=0.1)]).rows)
     assert "mixed_copy was fastest, but a single sample cannot show a difference" in said
     assert "faster than" not in said
 

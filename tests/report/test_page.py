@@ -72,8 +72,9 @@ def test_the_page_says_what_was_measured(tmp_path: Path) -> None:
     assert "Peak memory ranges from 24.0 MiB (numpy_to_numpy) to 1054 MiB (numpy_to_list)" in parsed.text, (
         "a finding is a caption"
     )
-    charts = [attributes for tag, attributes in parsed.elements if tag == "svg"]
+    charts = [attributes for tag, attributes in parsed.elements if tag == "svg" and "role" in attributes]
     assert len(charts) == 2
+    assert len([tag for tag, attributes in parsed.elements if tag == "svg"]) > 2, "small bars in cells"
     for chart in charts:
         assert "numpy_to_list: 1" in (chart["aria-label"] or ""), "a chart has a text alternative"
 
@@ -91,7 +92,7 @@ def test_the_page_is_self_contained_and_runs_its_own_script_only(tmp_path: Path)
     assert "unsafe" not in policy
     links = [attributes["href"] or "" for tag, attributes in parsed.elements if tag == "a"]
     assert set(links) >= {"index.html"}
-    assert all(link == "index.html" or link.startswith("#") for link in links)
+    assert all(link.partition("#")[0] in ("", "index.html") for link in links)
     ids = {attributes["id"] for _, attributes in parsed.elements if "id" in attributes}
     assert {link[1:] for link in links if link.startswith("#")} <= ids
     assert not re.search(r"url\((?!#)", html)
@@ -104,7 +105,7 @@ def test_names_full_of_markup_show_as_text(tmp_path: Path) -> None:
     parsed = Parsed(page.render(sets.collect(tmp_path)))
     scripts = [attributes for tag, attributes in parsed.elements if tag == "script"]
     kinds = [{"type": "application/json", **name} for name in ({"class": "choices"}, {"id": "constants"})]
-    assert [each for each in scripts if each not in kinds] == [{}], "what is not data is our own"
+    assert [each for each in scripts if each not in kinds] == [{}, {}], "what is not data is our own"
     assert not {tag for tag, _ in parsed.elements} & {"img"}
     assert EVIL in parsed.text
     assert f"failed in 1 of 2: {EVIL}" in parsed.text
@@ -157,7 +158,7 @@ def test_memory_over_the_steps_is_drawn_and_leads_to_a_cure(tmp_path: Path) -> N
     parsed = Parsed(page.render(sets.collect(tmp_path)))
     assert "Is it a leak?" in parsed.text
     assert "plateau at 600 MiB, 380 MiB of it held by the allocator" in parsed.text
-    charts = [attributes["aria-label"] or "" for tag, attributes in parsed.elements if tag == "svg"]
+    charts = [attributes.get("aria-label") or "" for tag, attributes in parsed.elements if tag == "svg"]
     assert any("interleave_mmap_threshold: plateau at 210 MiB" in chart for chart in charts)
 
 
@@ -173,7 +174,7 @@ def test_the_order_of_reading_is_a_picture_with_words(tmp_path: Path) -> None:
     ]
     write_log(tmp_path, walked)
     parsed = Parsed(page.render(sets.collect(tmp_path)))
-    charts = [attributes["aria-label"] or "" for tag, attributes in parsed.elements if tag == "svg"]
+    charts = [attributes.get("aria-label") or "" for tag, attributes in parsed.elements if tag == "svg"]
     assert any("interleave: displacement 0.30" in chart for chart in charts)
     pictures = [attributes["href"] or "" for tag, attributes in parsed.elements if tag == "image"]
     assert len(pictures) == 4
@@ -215,7 +216,7 @@ def test_what_really_ran_stands_beside_what_was_asked_for(tmp_path: Path) -> Non
     _swept(tmp_path)
     parsed = Parsed(page.render(sets.collect(tmp_path)))
     said = "py_function_8: 8 requested, 2 in flight; peak memory 352 MiB, against 44.0 MiB at 1"
-    assert any(said in (attributes["aria-label"] or "") for tag, attributes in parsed.elements if tag == "svg")
+    assert any(said in (attributes.get("aria-label") or "") for tag, attributes in parsed.elements if tag == "svg")
     assert "8 (320 MiB)" in parsed.text
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import msgspec
@@ -15,6 +16,7 @@ from tests.test_rows import record
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
+    (tmp_path / readme.CURES).parent.mkdir(parents=True)
     (tmp_path / "README.md").write_text(f"# Title\n\n{readme.BEGIN}\nold\n{readme.END}\n\nThe rest.\n")
     for name, question, case, seconds in [
         ("numpy_to_numpy", "selection", {"images": "500"}, 0.3),
@@ -29,13 +31,16 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def test_findings_come_from_the_published_results_and_touch_nothing_else(checkout: Path) -> None:
-    assert readme.renew(checkout, write=False) == ["README.md", str(readme.PICTURE)]
+    made = ["README.md", *map(str, (readme.RESULTS, readme.CURES, readme.PICTURE))]
+    assert readme.renew(checkout, write=False) == made
     assert "old" in (checkout / "README.md").read_text()
     readme.renew(checkout, write=True)
     text = (checkout / "README.md").read_text("utf-8")
     assert text.startswith("# Title\n\n")
     assert text.endswith("\n\nThe rest.\n")
-    assert "old" not in text
+    assert "\nold\n" not in text
+    assert "| draw images at random from an array in memory | " in text
+    text = (checkout / readme.RESULTS).read_text("utf-8")
     assert "| `numpy_to_numpy` | 300 ms (single sample) | the fastest | baseline | 24.0 MiB (single sample) |" in text
     assert "| `numpy_to_list` | 1.20 s (single sample) | 4.00× slower (single sample)" in text
     assert "overlapping crops of 9" in text
@@ -81,3 +86,22 @@ def test_a_readme_without_markers_is_a_clear_error(checkout: Path) -> None:
 def test_the_committed_readme_is_not_stale() -> None:
     assert collect(ROOT / "results"), "the published results are missing"
     assert readme.renew(ROOT, write=False) == []
+
+
+def test_the_readmes_first_screen_says_what_it_is_what_it_found_and_what_to_type() -> None:
+    lines = (ROOT / "README.md").read_text("utf-8").splitlines()
+    first = lines[:25]
+    advice = [line for line in first if line.startswith("| ") and not line.startswith("| if you")]
+    assert 6 <= len(advice) <= 8
+    commands = [line for line in first if line.startswith(("make ", "LOADERS_DATA=", "python -m loaders "))]
+    assert "AMD EPYC, 2 cores" in "\n".join(first), "no figure without its machine"
+    assert any(" advise " in each for each in commands)
+    assert any(" probe " in each for each in commands)
+    linked = set(re.findall(r"\]\((docs/[a-z]+\.md)\)", "\n".join(first)))
+    assert linked == {f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")}
+
+
+@pytest.mark.parametrize("path", [*(ROOT / "docs").glob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
+def test_every_link_in_the_documents_leads_somewhere(path: Path) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text("utf-8")):
+        assert (path.parent / target).exists(), target

@@ -30,6 +30,7 @@ READ = Readings(
     timelines=[_epoch(10.0), _epoch(20.0), _epoch(30.0)],
     passes=1,
     slow=None,
+    slow_step=None,
     cpu_time=0.9,
     peak=90 * MIB,
     peak_slow=90 * MIB,
@@ -92,7 +93,7 @@ def test_further_epochs_count_in_the_steady_time_only() -> None:
 
 
 def test_a_slow_consumer_has_figures_of_its_own() -> None:
-    metrics = _outcome(slow=_epoch(40.0, each=0.2), peak_slow=120 * MIB).metrics
+    metrics = _outcome(slow=_epoch(40.0, each=0.2), slow_step=0.3, peak_slow=120 * MIB).metrics
     assert (metrics.peak_memory, metrics.peak_memory_slow) == (90 * MIB, 120 * MIB)
     assert metrics.wait_time == pytest.approx(0.2)
     assert metrics.slow_step == pytest.approx(0.3)

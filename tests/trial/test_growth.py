@@ -30,6 +30,7 @@ def _judge(
     in_use: NDArray[Any] | None = None,
     held: NDArray[Any] | None = None,
     *,
+    file: NDArray[Any] | None = None,
     tree: bool = False,
 ) -> Growth:
     def listed(values: NDArray[Any] | None) -> list[int] | None:
@@ -41,6 +42,7 @@ def _judge(
         resident=listed(resident) or [],
         in_use=listed(in_use),
         held=listed(held),
+        file=listed(file),
         tree=tree,
     )
     return growth(trace, steps_per_epoch=100, memory=24 * 2**30)
@@ -142,6 +144,16 @@ def test_of_a_tree_nobody_says_who_holds_it() -> None:
     steady = _judge(steps, np.full(len(steps), 50 * MIB), np.zeros(len(steps)), tree=True)
     assert steady.verdict == "flat"
     assert steady.in_use_bound is None
+
+
+@pytest.mark.parametrize("leak", [0, 64 * KIB])
+def test_a_trees_share_of_libraries_is_no_growth(leak: int) -> None:
+    """Another process that uses TensorFlow ends, and the tree's share of its code doubles; then more of them start."""
+    steps = _steps(700)
+    code = np.where(steps < 350, 150 * MIB, np.where(steps < 500, 300 * MIB, 100 * MIB))
+    found = _judge(steps, 50 * MIB + leak * steps + code, file=code, tree=True)
+    assert found.verdict == ("growing" if leak else "flat")
+    assert found.slope == pytest.approx(leak, rel=0.01)
 
 
 @given(lengths, st.floats(0, 500), st.floats(20, 1500), st.floats(30, 200), st.floats(0, 4), seeds)

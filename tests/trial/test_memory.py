@@ -137,14 +137,39 @@ def test_workers_that_leak_are_seen_in_the_tree(strategy: Strategy) -> None:
         "    time.sleep(0.015)\n"
         "    yield right[0][place : place + 1]\n"
     )
-    record = strategy(body, epochs=5)
+    record = strategy(body, epochs=7)
     assert record.status == "ok", record.message
     trace, growth = record.metrics.memory_trace, record.metrics.memory_growth
     assert trace is not None
     assert growth is not None
     assert trace.tree
-    assert growth.verdict == "growing"
+    assert growth.verdict == "growing", growth
     assert growth.slope == pytest.approx(2**16, rel=0.25)  # a tree is looked at some ten times a second
+
+
+@EACH_START
+@on_linux
+def test_workers_that_come_and_go_leave_no_hole_in_the_tree(strategy: Strategy) -> None:
+    """Each shares 128 MiB with the process that forks it, for a moment."""
+    body = (
+        "global kept\n"
+        "kept = np.ones(2**24)\n"
+        "for place in range(100):\n"
+        "    child = os.fork()\n"
+        "    if not child:\n"
+        "        time.sleep(0.06)\n"
+        "        os._exit(0)\n"
+        "    os.waitpid(child, 0)\n"
+        "    time.sleep(0.005)\n"
+        "    yield right[0][place : place + 1]\n"
+    )
+    trace = strategy(body).metrics.memory_trace
+    assert trace is not None
+    assert trace.tree
+    assert trace.file is not None
+    # Without files: the share of libraries' code follows whatever else on the machine uses them.
+    own = [held - file for held, file in zip(trace.resident, trace.file, strict=True)]
+    assert min(own) == pytest.approx(128 * MIB, rel=0.1)
 
 
 @EACH_START
@@ -173,7 +198,8 @@ def test_what_malloc_keeps_is_told_from_what_is_in_use(strategy: Strategy) -> No
         "for each in pieces[:-1]: libc.free(ctypes.c_void_p(each))\n"
         "return right"
     )
-    assert record.metrics.allocator_held == pytest.approx(64 * MIB, abs=2 * MIB)
+    # What is allocated afterwards, until it is read, may be taken from what was freed.
+    assert record.metrics.allocator_held == pytest.approx(64 * MIB, abs=4 * MIB)
     assert record.metrics.retained_memory == pytest.approx(64 * MIB, abs=2 * MIB)
 
 
@@ -249,10 +275,10 @@ def test_a_process_that_is_gone_holds_nothing() -> None:
     assert process.stdout is not None
     process.stdout.readline()  # it has started
     watched = psutil.Process(process.pid)
-    assert memory.tree_memory(watched, []).total > MIB
+    assert memory.tree_memory(watched, [])[0].total > MIB
     process.communicate(b"\n")
-    assert memory.tree_memory(watched, []) == memory.Held()
-    assert memory.tree_memory(watched, [watched]) == memory.Held()
+    assert memory.tree_memory(watched, []) == (memory.Held(), {watched.pid})
+    assert memory.tree_memory(watched, [watched]) == (memory.Held(), {watched.pid})
 
 
 class TestAboveBaseline:

@@ -117,10 +117,9 @@ const keyOf = (cell) =>
   cell.dataset.value !== undefined ? Number(cell.dataset.value) : cell.classList.contains("ratio") ? NaN : cell.textContent;
 const compare = (one, other) => (typeof one === "number" ? one - other : one.localeCompare(other));
 const isAbsent = (key) => Number.isNaN(key) || key === "" || key === NONE;
-const sort = (heading) => {
+const sort = (heading, upward) => {
   const table = heading.closest("table");
   const column = heading.cellIndex;
-  const upward = heading.getAttribute("aria-sort") !== "ascending";
   all("thead th", table).forEach((each) => each.removeAttribute("aria-sort"));
   heading.setAttribute("aria-sort", upward ? "ascending" : "descending");
   const rows = [...table.tBodies[0].rows].map((row) => [keyOf(row.cells[column]), row]);
@@ -129,19 +128,19 @@ const sort = (heading) => {
   rows.sort(([one], [other]) => absent(one) - absent(other) || (absent(one) ? 0 : compare(one, other) * (upward ? 1 : -1)));
   table.tBodies[0].append(...rows.map(([, row]) => row));
 };
-for (const heading of all("table.sortable th[data-sorts]")) {
-  const button = document.createElement("button");
-  button.type = "button";
-  button.append(...heading.childNodes);
-  button.addEventListener("click", () => sort(heading));
-  heading.append(button);
-}
+const ranked = (section, key) => {
+  const name = key.replace(/^-/, "");
+  for (const table of all("table.ranking", section)) {
+    const heading = all("thead th", table).find((each) => each.dataset.key === name);
+    if (heading) sort(heading, !key.startsWith("-"));
+  }
+};
 
 // Filter and baseline: they apply to all tables of a comparison.
 const show = (cell, [value, interval], sortsBy) => {
   const small = document.createElement("span");
   small.className = "interval";
-  small.textContent = interval;
+  small.textContent = interval && `(${interval}`;
   cell.replaceChildren(value, small);
   if (sortsBy !== undefined) cell.dataset.value = sortsBy;
   else delete cell.dataset.value;
@@ -194,24 +193,122 @@ const totals = (section, epochs) => {
     words.textContent = `time of ${epochs} ${epochs === 1 ? "epoch" : "epochs"}`;
   }
 };
-for (const section of all("section.comparison")) {
+// Leaving strategies out: the ratio to the fastest becomes that to the fastest that is left.
+const toFastest = (section, out) => {
+  const resolutions = JSON.parse(section.dataset.resolutions);
+  for (const box of all(".case", section)) {
+    const rows = all("tr[data-strategy]:not(.untimed)", box);
+    const left = rows.filter((each) => !out.includes(each.dataset.strategy));
+    const meanTime = (row) => average(Object.values(JSON.parse(row.dataset.times)));
+    const fastest = left.filter((each) => !each.dataset.apart).sort((one, other) => meanTime(one) - meanTime(other))[0];
+    for (const row of rows) {
+      const cell = row.querySelector(".to-fastest");
+      if (!cell) continue;
+      row.original ??= [[...cell.childNodes], cell.dataset.value];
+      if (!out.length || !fastest) {
+        cell.replaceChildren(...row.original[0]);
+        if (row.original[1] !== undefined) cell.dataset.value = row.original[1];
+      } else if (row === fastest) show(cell, ["the fastest", ""], 1);
+      else {
+        const limits = resolutions[Math.min(row.dataset.samples, fastest.dataset.samples)] ?? {};
+        const [time] = heldAgainst(row, fastest, limits);
+        show(cell, times(time, "faster", "slower", "by less than 10 %"), time?.value);
+      }
+    }
+  }
+};
+const outOf = (controls) => controls.elements.out.value.split(",").filter(Boolean);
+const update = (section) => {
   const controls = section.querySelector(".controls");
-  const { filter, baseline, epochs } = controls.elements;
+  const { filter, baseline, epochs, out, sort: order, all: every, case: box } = controls.elements;
+  const left = outOf(controls);
+  const wanted = filter.value.trim().toLowerCase();
+  for (const each of all(".case", section)) each.hidden = Boolean(box) && box.value !== "all" && each.dataset.case !== box.value;
+  for (const each of all("table.ranking", section)) each.classList.toggle("brief", !every.checked);
   const rows = all("tr[data-words]", section);
+  for (const row of rows) row.hidden = !row.dataset.words.toLowerCase().includes(wanted) || left.includes(row.dataset.strategy);
+  for (const tier of all(".tier", section)) tier.hidden = !all("tr[data-words]", tier).some((row) => !row.hidden);
+  const fresh = ["baseline", "epochs", "out", "sort"].filter((name) => controls.elements[name].value !== section.dataset[name]);
+  if (fresh.includes("baseline")) rebase(section, baseline.value);
+  if (fresh.includes("epochs") && epochs.checkValidity() && epochs.value) totals(section, Number(epochs.value));
+  if (fresh.includes("out")) toFastest(section, left);
+  if (fresh.length && order.value) ranked(section, order.value); // what it is ranked by may have changed
+  for (const name of fresh) section.dataset[name] = controls.elements[name].value;
+  section.querySelector(".recounted").hidden = !left.length;
+  const shown = controls.querySelector(".shown");
+  const within = rows.filter((row) => !row.closest(".case").hidden);
+  const counted = wanted ? [`${within.filter((row) => !row.hidden).length} of ${within.length} rows shown`] : [];
+  shown.replaceChildren(...counted);
+  if (!left.length) return;
+  const back = document.createElement("button");
+  back.type = "button";
+  back.textContent = "bring back";
+  back.addEventListener("click", () => {
+    out.value = "";
+    changed(section);
+  });
+  shown.append(`${wanted ? "; " : ""}left out: ${left.join(", ")} `, back);
+};
+const control = (section) => {
+  const controls = section.querySelector(".controls");
+  const { baseline, out, sort: order } = controls.elements;
+  const headings = all("table.ranking thead th[data-sorts]", section);
+  for (const key of new Set(headings.map((each) => each.dataset.key))) {
+    const words = headings.find((each) => each.dataset.key === key).textContent;
+    const falls = key === "strategy" || key === "status" ? [] : [["-", ", largest first"]];
+    for (const [sign, said] of [["", ""], ...falls]) order.append(new Option(words + said, sign + key, !sign && key === "time", !sign && key === "time"));
+  }
   controls.hidden = false;
   controls.addEventListener("submit", (event) => event.preventDefault());
-  filter.addEventListener("input", () => {
-    const wanted = filter.value.trim().toLowerCase();
-    for (const row of rows) row.hidden = !row.dataset.words.toLowerCase().includes(wanted);
-    for (const tier of all(".tier", section)) tier.hidden = !all("tr[data-words]", tier).some((row) => !row.hidden);
-    const shown = rows.filter((row) => !row.hidden).length;
-    controls.querySelector(".shown").textContent = wanted ? `${shown} of ${rows.length} rows shown` : "";
-  });
-  baseline.addEventListener("change", () => rebase(section, baseline.value));
-  epochs.addEventListener("input", () => {
-    if (epochs.checkValidity() && epochs.value) totals(section, Number(epochs.value));
-  });
-}
+  controls.addEventListener("input", () => changed(section));
+  for (const name of ["baseline", "epochs", "out", "sort"]) section.dataset[name] = usual(controls.elements[name]);
+  for (const deeds of all(".deeds", section)) {
+    const name = deeds.closest("tr").dataset.strategy;
+    deeds.hidden = false;
+    deeds.querySelector(".against").addEventListener("click", () => {
+      baseline.value = name;
+      changed(section);
+    });
+    deeds.querySelector(".leave").addEventListener("click", () => {
+      out.value = [...outOf(controls), name].join(",");
+      changed(section);
+    });
+  }
+};
+// A view is prepared when it is first shown: buttons in headings, names beside the figures of cards, code in every case.
+const prepared = new WeakSet();
+const prepare = (view) => {
+  if (prepared.has(view)) return;
+  prepared.add(view);
+  for (const table of all("table.cards", view)) {
+    const names = all("thead th", table).map((each) => each.textContent);
+    for (const row of all("tbody tr", table)) [...row.cells].forEach((cell, index) => (cell.dataset.label ??= names[index] ?? ""));
+    // As cards it is still a table to a screen reader, whatever the browser makes of their layout.
+    const roles = { "thead, tbody": "rowgroup", tr: "row", "thead th": "columnheader", "tbody th": "rowheader", td: "cell" };
+    table.role = "table";
+    for (const [selector, role] of Object.entries(roles)) for (const each of all(selector, table)) each.role = role;
+  }
+  for (const heading of all("table.sortable th[data-sorts]", view)) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.append(...heading.childNodes);
+    button.addEventListener("click", () => {
+      const upward = heading.getAttribute("aria-sort") !== "ascending";
+      const select = heading.closest("section.comparison")?.querySelector(".controls").elements.sort;
+      const key = heading.closest("table.ranking") && `${upward ? "" : "-"}${heading.dataset.key}`;
+      if (!key || ![...select.options].some((each) => each.value === key)) return sort(heading, upward);
+      select.value = key;
+      select.dispatchEvent(new Event("input", { bubbles: true }));
+    });
+    heading.append(button);
+  }
+  for (const place of all(".elsewhere", view)) {
+    const name = place.closest("tr").dataset.strategy;
+    const code = all(`tr[data-strategy="${CSS.escape(name)}"] pre`, view)[0];
+    if (code) place.closest("details").addEventListener("toggle", () => place.replaceWith(code.cloneNode(true)), { once: true });
+  }
+  if (view.matches("section.comparison")) control(view);
+};
 
 // The chooser looks up what loaders/_advise/choose.py decided for every setting that it offers.
 const meanOf = (values) => {
@@ -277,7 +374,7 @@ const reasonsOf = ({ found, recommended, rivals, bottleneck }, { memory, step, b
       ? `Loading is not the bottleneck: with ${recommended}, a step of ${duration(step)} waits ${wait}, less than 10 % of it.`
       : bottleneck
         ? `Loading is the bottleneck: even with ${recommended}, a step of ${duration(step)} waits ${wait}.`
-        : `Whether loading is the bottleneck is undecided: with ${recommended}, a step of ${duration(step)} waits ${wait}.`;
+        : `Whether loading is the bottleneck is undecided: with ${recommended}, a step of ${duration(step)} waits ${wait}; more than 10 % of it would be one.`;
   const close = fitting.filter((each) => each.kind === "recommended" || each.kind === "as good").length;
   const lead = close > 1 ? `the simplest of ${close} that are at most 10 % slower than the fastest of` : "the fastest of";
   const why =
@@ -315,12 +412,16 @@ const advise = (section) => {
     name.textContent = one.name;
     line.append(name);
     const isShown = rank(one.kind) < RANK.length;
-    for (const words of [
-      verdictOf(one, !decision.rivals.length),
-      isShown ? estimated(one.memory[place.batch][place.samples], amount) : NONE,
-      isShown ? estimated(one.waits, duration) : NONE,
-    ])
-      line.insertCell().textContent = words;
+    const cells = {
+      verdict: verdictOf(one, !decision.rivals.length),
+      "memory needed": isShown ? estimated(one.memory[place.batch][place.samples], amount) : NONE,
+      "a step waits": isShown ? estimated(one.waits, duration) : NONE,
+    };
+    for (const [label, words] of Object.entries(cells)) {
+      const cell = line.insertCell();
+      cell.textContent = words;
+      cell.dataset.label = label;
+    }
     line.className = one.kind === "recommended" ? "picked" : "";
   }
   const { question } = form.elements.choice.selectedOptions[0].dataset;
@@ -336,7 +437,10 @@ for (const section of all("section.chooser")) {
   const form = section.querySelector("form");
   section.hidden = false;
   form.addEventListener("submit", (event) => event.preventDefault());
-  form.addEventListener("input", () => advise(section));
+  form.addEventListener("input", () => {
+    advise(section);
+    remember();
+  });
   const button = section.querySelector(".snippet button");
   button.addEventListener("click", async () => {
     const code = section.querySelector(".snippet pre code");
@@ -348,39 +452,122 @@ for (const section of all("section.chooser")) {
       button.textContent = "Selected: copy it with your keyboard";
     }
   });
-  advise(section);
 }
 
-// Selection of results: one group of selects for everything the page holds.
+// What is shown is in the address: a set of results, a view of it, and whatever was changed in the view's form.
+const sets = all("section.set");
 const pick = document.getElementById("pick");
-if (pick) {
-  const sets = all("section.set");
-  const selects = all("select", pick);
-  for (const select of selects) {
-    const values = [...new Set(sets.map((each) => each.dataset[select.name]))];
-    select.closest("label").hidden = values.length < 2;
-    select.append(...values.map((each) => new Option(each || "unknown", each)));
-    select.value = sets[0].dataset[select.name];
+const selects = pick ? all("select", pick) : [];
+for (const select of selects) {
+  const values = [...new Set(sets.map((each) => each.dataset[select.name]))];
+  select.closest("label").hidden = values.length < 2;
+  select.append(...values.map((each, index) => new Option(each || "unknown", each, !index)));
+  select.value = sets[0].dataset[select.name];
+}
+const formOf = (view) => view.querySelector("form.controls, .chooser form");
+const usual = (field) =>
+  field.type === "checkbox" ? "" : field.options ? ([...field.options].find((each) => each.defaultSelected) ?? field.options[0])?.value : field.defaultValue;
+const valueOf = (field) => (field.type === "checkbox" ? (field.checked ? field.value : "") : field.value);
+const fieldsOf = (form) => [...(form?.elements ?? [])].filter((each) => each.name);
+let view = "start";
+const chosen = () => sets.filter((each) => selects.every((select) => each.dataset[select.name] === select.value));
+const shownView = () => {
+  const views = chosen().flatMap((each) => all(".view", each));
+  return views.find((each) => each.dataset.view === view) ?? views[0];
+};
+const address = () => {
+  const changes = fieldsOf(shownView() && formOf(shownView()))
+    .filter((field) => valueOf(field) !== usual(field))
+    .map((field) => [field.name, valueOf(field)]);
+  if (sets.length > 1 && shownView()) changes.unshift(["set", shownView().closest("section.set").id]);
+  return `#${view}${changes.length ? `?${new URLSearchParams(changes)}` : ""}`;
+};
+const display = () => {
+  const fitting = chosen();
+  for (const each of sets) each.hidden = !fitting.includes(each);
+  const current = shownView();
+  if (current) view = current.dataset.view;
+  for (const each of all(".view.shown")) each.classList.toggle("shown", each === current);
+  if (current) {
+    prepare(current);
+    current.classList.add("shown");
   }
-  const update = () => {
-    const fitting = sets.filter((each) => selects.every((select) => each.dataset[select.name] === select.value));
-    for (const each of sets) each.hidden = !fitting.includes(each);
+  for (const each of all("nav.views a")) {
+    if (current && each.hash === `#${current.id}`) each.setAttribute("aria-current", "page");
+    else each.removeAttribute("aria-current");
+  }
+  if (pick) {
     const titles = sets.map((each) => each.querySelector("h2").textContent);
     document.getElementById("picked").textContent = fitting.length
       ? `Showing ${fitting.length} of ${sets.length} results.`
       : `No such result. Available: ${titles.join("; ")}.`;
-  };
-  const reveal = () => {
-    // Following a link into a hidden set shows that set.
-    const set = document.getElementById(decodeURIComponent(location.hash.slice(1)))?.closest("section.set");
-    if (!set?.hidden) return;
+  }
+  if (current?.matches("section.comparison")) update(current);
+  for (const chooser of current ? all("section.chooser", current) : []) advise(chooser);
+};
+const decoded = (text) => {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return ""; // the address was cut off
+  }
+};
+const remember = () => history.replaceState(null, "", address());
+const changed = (section) => {
+  if (section?.matches("section.comparison")) update(section);
+  else display();
+  remember();
+};
+const follow = () => {
+  const hash = decoded(location.hash.slice(1));
+  const target = hash ? document.getElementById(hash) : null;
+  const set = target?.closest("section.set");
+  if (target && !set) return shownView()?.classList.contains("shown") ? undefined : display(); // not in the results
+  if (set) {
     for (const select of selects) select.value = set.dataset[select.name];
-    update();
-    document.getElementById(decodeURIComponent(location.hash.slice(1))).scrollIntoView();
-  };
-  pick.hidden = false;
-  pick.addEventListener("input", update);
-  addEventListener("hashchange", reveal);
-  update();
-  reveal();
+    const named = target.closest(".view") ?? set.querySelector(".view");
+    view = named.dataset.view;
+    const [box, field] = [target.closest(".case"), formOf(named)?.elements.case];
+    if (box && field) field.value = box.dataset.case;
+  } else {
+    const [name, said] = location.hash.slice(1).split("?");
+    const wanted = new URLSearchParams(said);
+    const wantedSet = sets.find((each) => each.id === wanted.get("set")) ?? sets[0];
+    for (const select of selects) select.value = wantedSet.dataset[select.name];
+    view = decoded(name) || "start";
+    if (shownView()) prepare(shownView());
+    for (const field of shownView()?.dataset.view === view ? fieldsOf(formOf(shownView())) : []) {
+      const value = wanted.get(field.name) ?? usual(field);
+      if (field.type === "checkbox") field.checked = value === field.value;
+      else field.value = value;
+    }
+  }
+  display();
+  if (!set) return;
+  if (target.matches("tr")) {
+    target.querySelector("details").open = true;
+    for (const each of all("tr.picked")) each.classList.remove("picked");
+    target.classList.add("picked");
+  } else if (target.matches(".view")) remember();
+  (target.matches(".view") ? document.body : target).scrollIntoView();
+};
+if (pick) {
+  document.getElementById("others").hidden = false;
+  pick.addEventListener("input", () => {
+    display();
+    remember();
+  });
 }
+for (const button of all("button.copy")) {
+  button.addEventListener("click", async () => {
+    remember();
+    try {
+      await navigator.clipboard.writeText(location.href);
+      button.textContent = "Copied";
+    } catch {
+      button.textContent = "It is the address of this page";
+    }
+  });
+}
+addEventListener("hashchange", follow);
+if (sets.length) follow();

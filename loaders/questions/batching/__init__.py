@@ -103,6 +103,7 @@ def _check(job: Job[Files], variant: Variant, batches: Iterable[Batch]) -> Quali
 QUESTION = Question(
     prepare=_prepare,
     check=_check,
+    when="train on a folder of photographs",
     axes={"data": ("x1", "x4", "x16", "x64"), "augment": ("off", "on")},
     size_axis="data",
     ranked_by="steady_time",

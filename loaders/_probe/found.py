@@ -1,0 +1,191 @@
+"""What the trials of a pipeline show: figures with their intervals, and verdicts. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from loaders._advise.choose import KEEPS_UP
+from loaders._probe import asked
+from loaders._probe.delivered import Delivered
+from loaders._probe.stages import Stages
+from loaders._stats import Estimate, Scale, estimate
+from loaders._trial import Record
+from loaders._trial.growth import Growth
+from loaders._trial.metrics import MemoryTrace
+from loaders._trial.record import Environment
+
+Answer = Literal["yes", "no", "undecided", "not asked"]
+
+FIGURES: dict[str, Scale] = {
+    "start_time": "ratio",
+    "first_batch_time": "ratio",
+    "steady_time": "ratio",
+    "epoch_time": "ratio",
+    "throughput": "ratio",
+    "cpu_time": "ratio",
+    "wait_time": "linear",
+    "peak_memory": "linear",
+    "retained_memory": "linear",
+    "anonymous_memory": "linear",
+    "file_memory": "linear",
+    "shared_memory": "linear",
+}
+"""Fields of ``Metrics``, and how trials vary."""
+
+
+class Waits(msgspec.Struct, frozen=True):
+    """How long a step waits for its batch, in seconds: the medians over trials of two percentiles."""
+
+    p50: float
+    p99: float
+
+
+class Found(msgspec.Struct, frozen=True):
+    """What was found out about a pipeline.
+
+    Attributes
+    ----------
+    trials
+        How many ended well.
+    figures
+        By field of ``Metrics``, in its unit. Peaks are those of the process tree if there were workers.
+    highest
+        The highest peak of any trial, in bytes; a trial that was ended early counts too.
+    bottleneck
+        Whether loading holds up training.
+    growth
+        The verdict on memory over the steps; ``grows`` says it in one word, over all trials.
+    has_workers
+        Whether it started processes.
+    failure
+        What it raised, and when; or why it was ended.
+    """
+
+    name: str
+    step: float | None
+    trials: int
+    figures: dict[str, Estimate]
+    highest: int
+    waits: Waits | None
+    bottleneck: Answer
+    grows: Answer
+    growth: Growth | None
+    trace: MemoryTrace | None
+    has_workers: bool
+    delivered: Delivered | None
+    stages: Stages | None
+    samples: int
+    batches: int
+    epochs: int
+    failure: str
+    environment: Environment
+
+    @property
+    def utilisation(self) -> float | None:
+        """How many cores an epoch keeps busy, on average."""
+        used, took = self.figures.get("cpu_time"), self.figures.get("steady_time") or self.figures.get("epoch_time")
+        return used.value / took.value if used and took and took.value else None
+
+
+def found(plan: asked.Asked, records: Sequence[Record]) -> Found:
+    """Judge the trials of a pipeline.
+
+    Raises
+    ------
+    ValueError
+        Without a trial.
+    """
+    if not records:
+        raise ValueError("no trials")
+    good = [each for each in records if each.status == "ok"]
+    measured = good or records
+    last = measured[-1].metrics
+    growths = [each.metrics.memory_growth for each in good if each.metrics.memory_growth]
+    waits = [each.metrics.slow_batch_time for each in good if each.metrics.slow_batch_time]
+    figures = {name: _estimate([_value(each, name) for each in good], scale) for name, scale in FIGURES.items()}
+    bad = next((each for each in records if each.status not in ("ok", "failed")), None)
+    raised = next(filter(None, map(asked.failure, records)), "")
+    stages = next((each.found.get("stages") for each in good if each.found.get("stages")), None)
+    return Found(
+        name=plan.target.name,
+        step=plan.step,
+        trials=len(good),
+        figures={name: each for name, each in figures.items() if each},
+        highest=max(_peak(each) for each in records),
+        waits=_waits([each.p50 for each in waits], [each.p99 for each in waits]) if waits else None,
+        bottleneck=_bottleneck(figures["wait_time"], plan.step),
+        grows=_grows(growths),
+        growth=_typical(growths),
+        trace=max(
+            (each.metrics.memory_trace for each in good if each.metrics.memory_trace),
+            key=lambda each: len(each.step),
+            default=None,
+        ),
+        has_workers=any(each.metrics.peak_memory_tree is not None for each in records),
+        delivered=next(filter(None, map(asked.delivered, measured)), None),
+        stages=None if stages is None else msgspec.convert(stages, Stages),
+        samples=last.samples or 0,
+        batches=last.batches or 0,
+        epochs=max(each.epochs for each in records),
+        failure=raised or (f"{bad.status.replace('_', ' ')}: {bad.message}" if bad else ""),
+        environment=records[-1].environment,
+    )
+
+
+def _peak(record: Record) -> int:
+    return max(record.metrics.peak_memory or 0, record.metrics.peak_memory_tree or 0)
+
+
+def _value(record: Record, name: str) -> float | None:
+    if name == "peak_memory":
+        return None if record.metrics.peak_memory is None else float(_peak(record))
+    value: float | None = getattr(record.metrics, name)
+    return value
+
+
+def _estimate(values: Sequence[float | None], scale: Scale) -> Estimate | None:
+    known = [each for each in values if each is not None and (each > 0 or scale == "linear")]
+    return estimate(known, scale) if known else None
+
+
+def _waits(p50: Sequence[float], p99: Sequence[float]) -> Waits:
+    import statistics
+
+    return Waits(statistics.median(p50), statistics.median(p99))
+
+
+def _bottleneck(wait: Estimate | None, step: float | None) -> Answer:
+    """Say whether a step waits for a larger share of its time than the suite calls no bottleneck."""
+    if step is None:
+        return "not asked"
+    if wait is None or wait.low is None or wait.high is None:
+        return "undecided"
+    limit = KEEPS_UP * step
+    return "yes" if wait.low > limit else "no" if wait.high < limit else "undecided"
+
+
+def _grows(growths: Sequence[Growth]) -> Answer:
+    """Say whether memory grows: if most trials show it; not if none does and most show that it does not."""
+    if not growths:
+        return "undecided"
+    verdicts = Counter(_kind(each) for each in growths)
+    if 2 * verdicts["yes"] > len(growths):
+        return "yes"
+    return "no" if not verdicts["yes"] and 2 * verdicts["no"] > len(growths) else "undecided"
+
+
+def _kind(growth: Growth) -> Answer:
+    if growth.verdict.startswith("growing"):
+        return "yes"
+    return "undecided" if growth.verdict == "undecided" else "no"
+
+
+def _typical(growths: Sequence[Growth]) -> Growth | None:
+    """Return the verdict of the trial whose slope is the median of those that agree with the answer."""
+    agreeing = [each for each in growths if _kind(each) == _grows(growths)] or list(growths)
+    ordered = sorted(agreeing, key=lambda each: each.slope)
+    return ordered[len(ordered) // 2] if ordered else None

@@ -1,0 +1,85 @@
+"""The question that a user's pipeline is measured by; loaded in a trial's process, as a strategy's file is."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from loaders._contract import Quality
+from loaders._corpus import Corpus
+from loaders._errors import InputError
+from loaders._probe import delivered, stages, target
+from loaders._probe.adapt import Batches, FailedError
+from loaders._registry import Batch, Job, Question, Skip, declare_question, variant
+
+NAME, STRATEGY = "probe", "pipeline"
+FILE = str(Path(__file__))
+
+
+def case_of(asked: target.Target, step: float | None, steps: int | None) -> dict[str, str]:
+    """Return how a target, its consumer's step in seconds and the length of an epoch are written in a trial's case."""
+    return {
+        "target": asked.name,
+        "call": msgspec.json.encode(asked).decode(),
+        "step": "" if step is None else str(step),
+        "steps": "" if steps is None else str(steps),
+    }
+
+
+def prepare(_: Corpus, case: Mapping[str, str], __: int) -> Batches:
+    """Import the user's file, which belongs to no figure, and go to the directory that the command was given in."""
+    asked = target.Target(**json.loads(case["call"]))
+    os.chdir(asked.directory)
+    try:
+        call = target.load(asked)
+    except InputError as error:
+        raise Skip(str(error)) from error
+    return Batches(call, int(case["steps"]) if case["steps"] else None, asked.name)
+
+
+def audit(job: Job[Batches], checked: bool) -> dict[str, Any]:
+    """Say what the pipeline delivers in two more epochs, and what tf.data knows of it.
+
+    If it is not to be ``checked``, only what it raised is said.
+    """
+    batches = job.inputs
+    failed = batches.failed
+    if failed is None and checked:
+        batches.build()
+    batches.watch = observer = stages.Observer(batches)
+    found = delivered.read([batches, batches] if checked else [])
+    batches.watch = None
+    failed = failed or batches.failed
+    if failed:
+        found = msgspec.structs.replace(found, failed=in_words(failed), after=failed.step)
+    return {"delivered": msgspec.to_builtins(found), "stages": msgspec.to_builtins(observer.found())}
+
+
+def in_words(failed: FailedError) -> str:
+    """Return what a pipeline raised, and where."""
+    from loaders._trial import failure
+
+    return failure.in_words(failed.__cause__ or failed)
+
+
+declare_question(
+    NAME,
+    Question(
+        prepare=prepare,
+        check=lambda *_: Quality(),
+        audit=audit,
+        consumer_step=lambda case: float(case["step"]) if case["step"] else None,
+        ranked_by="steady_time",
+    ),
+)
+
+
+@variant(question=NAME)
+def pipeline(job: Job[Batches]) -> Iterable[Batch]:
+    """The user's own."""
+    return job.inputs.build()

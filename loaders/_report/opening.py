@@ -1,0 +1,263 @@
+"""What results advise, a line each: *if you ... do ... because ...*. Pure.
+
+A line names one strategy and what it was held against: the question's baseline, or a strategy with the same output.
+Strategies whose output differs are never compared here. The lines are picked from many comparisons, so they are
+corrected together (Holm's method), and each for the number of strategies that it was picked from. A line that does not
+survive says *undecided*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from loaders import _words
+from loaders._judge import TIME_MARGIN, Fitted, Judged, fitted, holm
+from loaders._law import Law
+from loaders._report import findings
+from loaders._rows import EPOCHS, Comparison, Row, plain, total, worked_first
+from loaders._words import amount, small_amount, times
+
+FITS = ", all of which fit into memory"
+"""Added to a question where the answer's memory grows with the data."""
+
+ANY = ", any number of them, without converting any"
+"""Added where memory must not grow, and nothing may be written first."""
+
+UNDECIDED = "Undecided."
+
+ILL, CURED = 1.5, 1.25
+"""Times the memory that the buffers need: what is surely above the first is ill, surely below the second is cured."""
+
+DOUBT = 0.05 / 8
+"""The p-value below which a cure's price is stated: of about eight lines, each may have one."""
+
+
+class Advice(msgspec.Struct, frozen=True):
+    """A line; its parts are Markdown.
+
+    Attributes
+    ----------
+    strategy
+        What is advised; empty if it is undecided.
+    """
+
+    question: str
+    when: str
+    do: str
+    because: str
+    strategy: str = ""
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """A line, how likely it is to be wrong by chance, and the reason that is given if it may be."""
+
+    line: Advice
+    p_value: float | None
+    otherwise: str
+
+
+def advice(comparisons: Sequence[Comparison]) -> list[Advice]:
+    """Return the lines of all questions that say what they are asked about, in their order."""
+    drafts = [draft for comparison in comparisons if comparison.about.when for draft in _drafts(comparison)]
+    tested = [draft.p_value for draft in drafts if draft.p_value is not None]
+    holds = iter(holm(tested))
+    return [
+        draft.line
+        if draft.p_value is None or next(holds)
+        else Advice(draft.line.question, draft.line.when, UNDECIDED, draft.otherwise)
+        for draft in drafts
+    ]
+
+
+def _drafts(comparison: Comparison) -> Iterator[_Draft]:
+    case, rows = comparison.cases[0]
+    laws = comparison.laws_of(case)
+    baseline = next((row for row in rows if row.is_baseline), None)
+    if pairs := [row for row in findings.loaders_of(rows) if row.pair and row.pair.ratio.low is not None]:
+        yield _of_pairs(comparison, pairs)
+    elif baseline is not None and baseline["time"] and baseline.tier == "identical":
+        yield from _of_fastest(comparison, rows, baseline, laws)
+    for _, in_case in comparison.cases:
+        yield from _of_cure(comparison, in_case)
+
+
+def _of_pairs(comparison: Comparison, pairs: Sequence[Row]) -> _Draft:
+    """Advise the strategy that gains least over its pair: what is said of it holds for the others even more."""
+    row = max(pairs, key=lambda each: each.pair.ratio.value if each.pair else 0.0)
+    ratio = times(row.pair)
+    said = f"{ratio} than `{row.matches}`, with the same output"
+    if others := len(pairs) - 1:
+        said += f"; {others} more such {'pair gains' if others == 1 else 'pairs gain'} more"
+    about = comparison.about
+    line = Advice(comparison.question, about.when, _do(row), said, row.strategy)
+    is_faster = row.pair is not None and row.pair.verdict == "less" and row.pair.ratio.resolved
+    # The one that gains least was not picked for a large gain, so it needs no correction for the choice.
+    return _Draft(line, row.p_values.get("pair", 1.0) if is_faster else 1.0, f"`{row.strategy}`: {ratio}")
+
+
+def _of_fastest(
+    comparison: Comparison, rows: Sequence[Row], baseline: Row, laws: Mapping[str, Law]
+) -> Iterator[_Draft]:
+    same = [row for row in findings.loaders_of(rows) if row["time"] and row.tier == baseline.tier]
+    over_all = any(row.converts or worked_first(row) or findings.differs_at_first(row) for row in same)
+    if over_all:
+        same = [row for row in same if row.parts]
+    if baseline not in same or len(same) == 1:
+        return
+    fit = fitted(
+        {
+            row.strategy: {index: total(parts) for index, parts in row.parts.items()} if over_all else row.times
+            for row in same
+        }
+    )
+    chosen = _leanest(fit, same)
+    grows = chosen.strategy in laws and laws[chosen.strategy].kind == "linear"
+    when = comparison.about.when + (FITS if grows else "")
+    yield _of_one(comparison, when, chosen, baseline, fit, same, laws, over_all=over_all)
+    bounded = [row for row in plain(same) if row.strategy in laws and laws[row.strategy].kind in findings.BOUNDED]
+    is_bounded = chosen.strategy in laws and laws[chosen.strategy].kind in findings.BOUNDED
+    if (is_bounded and not chosen.converts) or not bounded:
+        return
+    other = _leanest(fit, bounded)
+    if other is not baseline and other is not chosen:
+        yield _of_one(comparison, comparison.about.when + ANY, other, baseline, fit, bounded, laws, over_all=over_all)
+
+
+def _leanest(fit: Fitted, among: Sequence[Row]) -> Row:
+    """Return the leanest of the strategies that cannot be told from the fastest."""
+    best = fit.best({row.strategy for row in among})
+    known = [row for name in best.names for row in among if row.strategy == name]
+    return min(known, key=lambda row: (_memory(row) is None, round((_memory(row) or 0.0) / 2**20)))
+
+
+def _of_one(
+    comparison: Comparison,
+    when: str,
+    row: Row,
+    baseline: Row,
+    fit: Fitted,
+    among: Sequence[Row],
+    laws: Mapping[str, Law],
+    *,
+    over_all: bool,
+) -> _Draft:
+    """Say why a strategy is advised: its time against the baseline's, what its memory needs, what it writes."""
+    line = Advice(comparison.question, when, _do(row), "", row.strategy)
+    level = fit.best({each.strategy for each in among}).names
+    others = f"; the leanest of {len(level)} that cannot be told apart" if len(level) > 1 else ""
+    if row is baseline:
+        return _of_baseline(comparison, line, baseline, fit, among, others)
+    judged = fit.compare(row.strategy, baseline.strategy, margin=TIME_MARGIN) if over_all else row.ratio
+    ratio = times(judged)
+    over = f" over {EPOCHS} epochs" if over_all else ""
+    within = _within(comparison, row)
+    parts = [f"{ratio} than `{baseline.strategy}`{over}{f' {within}' if within else ''}{_so_far(comparison, baseline)}"]
+    parts += _of_memory(row, baseline, laws, is_sized=bool(comparison.about.size_axis))
+    if row["disk"] and row.converts:
+        parts.append(f"{amount(row['disk'].value)} on disk for {row.delivered} samples")
+    said = ", ".join(parts) + others
+    is_faster = judged is not None and judged.verdict == "less" and judged.ratio.resolved
+    picked_from = sum(each is not baseline for each in among)
+    p_value = _p_value(fit, row, baseline, picked_from) if is_faster else 1.0
+    doubt = f"whether `{row.strategy}` is faster than `{baseline.strategy}`{over}: {_open(judged)}"
+    return _Draft(msgspec.structs.replace(line, because=said), p_value, doubt)
+
+
+def _of_baseline(
+    comparison: Comparison, line: Advice, baseline: Row, fit: Fitted, among: Sequence[Row], others: str
+) -> _Draft:
+    """Advise the baseline if each of the others is shown to be slower or no different; else it is undecided."""
+    judged = {
+        row.strategy: fit.compare(row.strategy, baseline.strategy, margin=TIME_MARGIN)
+        for row in among
+        if row is not baseline
+    }
+    open_ = [name for name, each in judged.items() if each is None or each.verdict not in ("more", "no difference")]
+    so_far = _so_far(comparison, baseline)
+    if open_:
+        first = min(open_, key=lambda name: judged[name].ratio.value if judged[name] else 0.0)  # type: ignore[union-attr]
+        doubt = f"whether `{first}` is faster than `{baseline.strategy}`{so_far}: {_open(judged[first])}"
+        return _Draft(line, 1.0, doubt)
+    said = f"none of the {len(judged)} others with the same output{so_far} is faster{others}"
+    return _Draft(msgspec.structs.replace(line, because=said), None, "")
+
+
+def _within(comparison: Comparison, row: Row) -> str:
+    """Say in which case a line was measured, apart from the amount of data; empty if there is only one."""
+    case = {axis: value for axis, value in row.case.items() if axis != comparison.about.size_axis}
+    return f"with {_words.case_in_words(case)}" if case else ""
+
+
+def _so_far(comparison: Comparison, baseline: Row) -> str:
+    """Say how many of the strategies with the same output have been measured; empty if all have."""
+    case, rows = comparison.cases[0]
+    able, missing = ([row for row in each if row.tier == baseline.tier] for each in (rows, comparison.missing(case)))
+    return findings.among([row for row in findings.loaders_of(able) if row["time"]], able, missing)
+
+
+def _p_value(fit: Fitted, row: Row, baseline: Row, picked_from: int) -> float:
+    """Return how likely it is that a strategy looks so much faster by chance, picked from so many."""
+    difference = fit.difference(row.strategy, baseline.strategy)
+    return 1.0 if difference is None else min(1.0, 2 * difference.p_below() * picked_from)
+
+
+def _open(judged: Judged | None) -> str:
+    return (
+        f"{times(judged)}, which does not survive the correction"
+        if judged and judged.verdict == "less"
+        else times(judged)
+    )
+
+
+def _of_memory(row: Row, baseline: Row, laws: Mapping[str, Law], *, is_sized: bool) -> list[str]:
+    """Say what memory a strategy needs, and how that follows the amount of data."""
+    law = laws.get(row.strategy)
+    if law and law.kind == "linear" and law.per_sample:
+        each, many = law.per_sample.value, findings.MANY
+        return [f"but needs {small_amount(each)} of memory a sample ({amount(each * many)} for {many})"]
+    needed, usual = _memory(row), _memory(baseline)
+    if needed is None:
+        return []
+    differs = usual is not None and abs(needed - usual) >= 2**20
+    more = f" instead of {amount(usual)}" if differs and usual is not None else ""
+    verb = "but needs " if differs and usual is not None and needed > usual else ""
+    of = ", however many there are"
+    if law is None or law.kind != "level":
+        of = f" with {row.delivered} samples" if row.delivered else ""
+    if law and law.kind == "saturating":
+        of += f", and more until {law.capacity} samples fill its buffers"
+    elif is_sized and (law is None or law.kind == "unknown"):
+        of += " (how that grows is unknown)"
+    return [f"{verb}{amount(needed)} of memory{more}{of}"]
+
+
+def _of_cure(comparison: Comparison, rows: Sequence[Row]) -> Iterator[_Draft]:
+    """Advise the cheapest setting that brings memory down to what the buffers need, where a strategy holds more."""
+    if not findings.of_level(rows):
+        return
+    ill, healed = findings.cures_of(rows)[0]
+    held = ill["over_floor"]
+    cures = [row for row in healed if row.pair and (over := row["over_floor"]) and over.high and over.high < CURED]
+    if not cures or held is None or held.low is None or held.low < ILL:
+        return
+    row = min(cures, key=lambda each: each.pair.ratio.value if each.pair else 0.0)
+    words = " ".join(filter(None, ["use", f"`{ill.strategy}`", _within(comparison, ill)]))
+    when = f"{words}, whose peak is {_words.multiple(held)} what its buffers need"
+    do = f"Set `{row.settings}`." if row.settings else _do(row)
+    is_decided = row.p_values.get("pair", 1.0) * len(cures) < DOUBT
+    price = f"it is then {times(row.pair)}" if is_decided else "no price in time is shown"
+    said = f"its peak falls to {_words.multiple(row['over_floor'])} that need, and {price}"
+    yield _Draft(Advice(comparison.question, when, do, said, row.strategy), None, "")
+
+
+def _memory(row: Row) -> float | None:
+    found = row["needed"] or row["peak"]
+    return found.value if found else None
+
+
+def _do(row: Row) -> str:
+    return f"`{row.strategy}`. {row.label}"

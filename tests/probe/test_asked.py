@@ -1,0 +1,46 @@
+"""How many epochs a verdict on memory is given."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from loaders._probe.asked import LONGEST, MORE, MOST_GROWN, MOST_STEPS, _epochs
+from loaders._trial.growth import MIN_POINTS
+from loaders._trial.metrics import MemoryTrace
+from tests.probe.made import MIB, PLAN, grown, record
+
+
+def _trace(points: int = 100, last: int = 100, rise: int = 0) -> MemoryTrace:
+    steps = [round(last * number / points) for number in range(1, points + 1)]
+    resident = [rise * number // (points - 1) for number in range(points)]
+    return MemoryTrace(steps, [0.0] * points, resident, None)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "trace", "epoch", "times"),
+    [
+        ("flat", _trace(), 0.1, 1),
+        ("growing, in use", _trace(), 0.1, 1),
+        ("growing, held by the allocator", _trace(), 0.1, MORE),
+        ("undecided", _trace(), 0.1, MORE),
+        ("undecided", _trace(points=8), 0.1, math.ceil(4 * MIN_POINTS / 8)),
+        ("undecided", _trace(points=8), 1.0, LONGEST / PLAN.epochs),
+        ("undecided", _trace(), LONGEST, 1),
+        ("undecided", _trace(rise=512 * MIB), 0.1, MOST_GROWN / (512 * MIB)),
+        ("undecided", _trace(rise=4096 * MIB), 0.1, 1),
+        ("undecided", _trace(last=MOST_STEPS // 3), 0.1, 3),
+    ],
+)
+def test_an_open_verdict_gets_more_epochs_within_time_steps_and_memory(
+    verdict: str, trace: MemoryTrace, epoch: float, times: float
+) -> None:
+    given: dict[str, Any] = {"memory_growth": grown(verdict), "memory_trace": trace, "epoch_time": epoch}
+    assert _epochs(record(**given), PLAN) == int(times * PLAN.epochs)
+
+
+def test_without_a_trace_or_after_a_failure_it_gets_none() -> None:
+    assert _epochs(record(memory_trace=None), PLAN) == PLAN.epochs
+    assert _epochs(record("failed", memory_trace=_trace()), PLAN) == PLAN.epochs

@@ -1,0 +1,95 @@
+"""What two epochs delivered is compared by content, whatever the order and the batches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loaders._probe.adapt import Batch, count, leaves
+from loaders._probe.delivered import Delivered, digests, read
+
+
+def _batch(nested: Any) -> Batch:
+    arrays = [*leaves(nested)]
+    return Batch((range(count(arrays)), *arrays))
+
+
+def _read(*epochs: list[Any]) -> Delivered:
+    return read([[_batch(each) for each in epoch] for epoch in epochs])
+
+
+NUMBERS = st.lists(st.integers(0, 50), min_size=1, max_size=30)
+
+
+def _cut(numbers: list[int], size: int) -> list[Any]:
+    return [
+        (np.array(numbers[at : at + size]), np.array(numbers[at : at + size], np.float32)[:, None])
+        for at in range(0, len(numbers), size)
+    ]
+
+
+@given(NUMBERS, st.integers(1, 7), st.integers(1, 7), st.randoms(use_true_random=False))
+def test_the_same_samples_are_the_same_in_any_order_and_batches(
+    numbers: list[int], size: int, other: int, chance: Any
+) -> None:
+    shuffled = [*numbers]
+    chance.shuffle(shuffled)
+    found = _read(_cut(numbers, size), _cut(shuffled, other))
+    assert (found.only_first, found.only_second) == (0, 0)
+    assert found.epochs[0].content == found.epochs[1].content
+    assert [each.samples for each in found.epochs] == [len(numbers)] * 2
+    assert found.same_order == (numbers == shuffled)
+    assert found.twice == len(numbers) - len(set(numbers))
+
+
+@given(NUMBERS, NUMBERS, st.integers(1, 7))
+def test_what_only_one_epoch_has_is_counted(one: list[int], other: list[int], size: int) -> None:
+    found = _read(_cut(one, size), _cut(other, size))
+    assert found.only_first - found.only_second == len(one) - len(other)
+    assert (found.only_first == found.only_second == 0) == (sorted(one) == sorted(other))
+
+
+@pytest.mark.parametrize(
+    ("batch", "kind"),
+    [
+        ((np.zeros((4, 2), np.float32), np.zeros(4, np.int64)), "float32[n, 2], int64[n]"),
+        ((np.zeros((8, 8, 3), np.uint8), 3), "uint8[8, 8, 3], int"),
+        (["a", "b"], "list[n]"),
+        (np.zeros((1, 5)), "float64[1, 5]"),
+    ],
+)
+def test_a_batch_is_described_by_shapes_and_dtypes(batch: Any, kind: str) -> None:
+    assert _read([batch], [batch]).kinds == [kind]
+
+
+def test_kinds_beyond_the_most_are_counted() -> None:
+    batches = [np.zeros((2, width)) for width in range(1, 12)]
+    found = _read(batches, batches)
+    assert (len(found.kinds), found.more_kinds) == (8, 3)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda images, labels: (images.astype(np.float64), labels),
+        lambda images, labels: (images[..., ::-1], labels),
+        lambda images, labels: (images, labels + 1),
+        lambda images, labels: (images.reshape(4, 3, 2), labels),
+    ],
+)
+def test_a_sample_differs_by_any_value_dtype_or_shape(change: Any) -> None:
+    images, labels = np.arange(24, dtype=np.float32).reshape(4, 2, 3), np.arange(4)
+    same, other = (
+        _read([(images, labels)], [(images.copy(), labels)]),
+        _read([(images, labels)], [change(images, labels)]),
+    )
+    assert (same.only_first, other.only_first) == (0, 4)
+
+
+def test_a_single_sample_has_one_digest() -> None:
+    assert len([*digests(_batch((np.zeros((8, 8, 3)), 3)))]) == 1
+    assert len([*digests(_batch(np.zeros((8, 8, 3))))]) == 1

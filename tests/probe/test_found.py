@@ -1,0 +1,187 @@
+"""Verdicts on a pipeline, and limits: each comes out every way that it can."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from loaders._probe import words
+from loaders._probe.delivered import Delivered, Epoch
+from loaders._probe.found import found
+from loaders._probe.gates import Gate, Limits, exit_code, gates
+from loaders._probe.stages import Stage, Stages, _plain
+from tests.probe.made import MIB, PLAN, SAME, grown, judged, record
+
+OTHER = msgspec.structs.replace(SAME, only_first=3, only_second=2)
+
+
+@pytest.mark.parametrize(
+    ("waits", "step", "answer"),
+    [
+        ((0.001, 0.0011, 0.0009), 0.05, "no"),
+        ((0.02, 0.021, 0.019), 0.05, "yes"),
+        ((0.001, 0.02, 0.0), 0.05, "undecided"),
+        ((0.004,), 0.05, "undecided"),  # a single trial has no interval
+        ((0.02, 0.021, 0.019), None, "not asked"),
+    ],
+)
+def test_loading_is_the_bottleneck_if_a_step_surely_waits_for_a_tenth_of_it(
+    waits: tuple[float, ...], step: float | None, answer: str
+) -> None:
+    plan = msgspec.structs.replace(PLAN, step=step)
+    result = judged(*(record(wait_time=each) for each in waits), plan=plan)
+    assert result.bottleneck == answer
+    said = {"no": "It is not your loader", "yes": "Loading holds up training", "undecided": "undecided"}
+    assert said.get(answer, "Memory does not grow") in words.answer(result)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "answer"),
+    [
+        (["flat", "flat", "plateau"], "no"),
+        (["flat", "flat", "undecided"], "no"),
+        (["growing, in use"] * 3, "yes"),
+        (["growing, in use", "growing, in use", "undecided"], "yes"),
+        (["growing, in use", "flat", "flat"], "undecided"),
+        (["undecided", "undecided", "flat"], "undecided"),
+        ([], "undecided"),
+    ],
+)
+def test_memory_grows_if_most_trials_show_it_and_not_if_none_does(verdicts: list[str], answer: str) -> None:
+    records = [record(memory_growth=grown(each, slope=2.0**16 * ("grow" in each))) for each in verdicts]
+    result = judged(*records or [record(memory_growth=None)])
+    assert result.grows == answer
+    assert bool(words.cure(result)) == (answer == "yes")
+
+
+def test_a_cure_depends_on_who_holds_the_memory() -> None:
+    held = judged(*[record(memory_growth=grown("growing, held by the allocator", 1000.0))] * 3)
+    assert "MALLOC_ARENA_MAX" in words.cure(held)
+    tree = judged(*[record(memory_growth=grown("growing", 1000.0), peak_memory_tree=200 * MIB)] * 3)
+    assert "worker" in words.cure(tree)
+    assert tree.highest == 200 * MIB
+    assert "of all processes together" in dict(words.lines(tree)).keys().__str__()
+
+
+@pytest.mark.parametrize(
+    ("limits", "records", "state"),
+    [
+        (Limits(("growing",)), {}, "kept"),
+        (Limits(("growing",)), {"memory_growth": grown("growing, in use", 1e5)}, "broken"),
+        (Limits(("growing",)), {"memory_growth": grown("undecided")}, "undecided"),
+        (Limits(("bottleneck",)), {}, "kept"),
+        (Limits(("bottleneck",)), {"wait_time": 0.03}, "broken"),
+        (Limits(("uneven",)), {}, "kept"),
+        (Limits(("uneven",)), {"delivered": OTHER}, "broken"),
+        (Limits(max_peak=101 * MIB), {}, "kept"),
+        (Limits(max_peak=99 * MIB), {}, "broken"),
+        (Limits(min_rate=1000.0), {}, "kept"),
+        (Limits(min_rate=1300.0), {}, "broken"),
+    ],
+)
+def test_a_limit_is_kept_broken_or_left_open(limits: Limits, records: dict[str, Any], state: str) -> None:
+    result = judged(*[record(**records)] * 3)
+    (gate,) = gates(result, limits)
+    assert gate.state == state
+    assert exit_code(result, [gate]) == {"kept": 0, "broken": 1, "undecided": 3}[state]
+
+
+def test_a_limit_within_the_uncertainty_is_left_open() -> None:
+    result = judged(*(record(throughput=each, peak_memory=int(each * MIB)) for each in (80.0, 100.0, 120.0)))
+    peak, rate = gates(result, Limits(max_peak=121 * MIB, min_rate=100.0))
+    assert (peak.state, rate.state) == ("undecided", "undecided")
+    (peak,) = gates(result, Limits(max_peak=119 * MIB))
+    assert peak.state == "broken", "one trial held more"
+
+
+def test_a_single_trial_breaks_a_limit_but_keeps_none() -> None:
+    alone = judged(record())
+    assert [each.state for each in gates(alone, Limits(max_peak=200 * MIB, min_rate=1.0))] == ["undecided"] * 2
+    assert [each.state for each in gates(alone, Limits(max_peak=50 * MIB))] == ["broken"]
+
+
+def test_a_pipeline_that_raises_keeps_no_limit() -> None:
+    raised = msgspec.structs.replace(SAME, failed="ValueError: damaged (train.py, line 3, in make)", after=37)
+    result = judged(record(delivered=raised))
+    judged_gates = gates(result, Limits(("growing",), max_peak=50 * MIB))
+    assert [each.state for each in judged_gates] == ["undecided", "broken"]
+    assert exit_code(result, []) == 1
+    assert "It failed: ValueError: damaged (train.py, line 3, in make), after 37 batches." in words.answer(result)
+
+
+def test_a_trial_that_was_ended_says_so() -> None:
+    result = judged(record("over_budget", "held 600 MiB", delivered=None, peak_memory=600 * MIB))
+    assert (result.trials, result.highest, exit_code(result, [])) == (0, 600 * MIB, 1)
+    assert "It failed: over budget: held 600 MiB." in words.answer(result)
+
+
+def test_nothing_is_found_in_no_trial() -> None:
+    with pytest.raises(ValueError, match="no trials"):
+        found(PLAN, [])
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (SAME, "delivers 600 samples in 19 batches; the next delivers the same, in another order."),
+        (msgspec.structs.replace(SAME, same_order=True), "the next delivers the same, in the same order."),
+        (msgspec.structs.replace(SAME, twice=8), "19 batches, 8 of them for a second time; the next"),
+        (OTHER, "the next delivers 600: 3 are missing in it, and 2 are new."),
+        (
+            msgspec.structs.replace(SAME, only_first=600, only_second=600),
+            "the next delivers as many others (as random changes to the samples do).",
+        ),
+        (
+            Delivered([Epoch(19, 600, "ab"), Epoch(18, 576, "cd")], [], only_first=24),
+            "the next delivers 576: 24 are missing in it, and 0 are new.",
+        ),
+    ],
+)
+def test_epochs_in_words(given: Delivered, said: str) -> None:
+    assert said in words.epochs_in_words(given)
+
+
+def test_the_slowest_stage_is_the_one_that_takes_longest_with_all_its_threads() -> None:
+    stages = Stages(
+        [
+            Stage("Range", 800, 0.0),
+            Stage("ParallelMap", 800, 4.0, 4),
+            Stage("Batch", 100, 1.5),
+            Stage("Prefetch", 100, 0.0),
+        ],
+        added={"ParallelMap": 1, "Prefetch": 1},
+        removed={"Map": 1},
+    )
+    assert stages.slowest == stages.stages[2]
+    result = msgspec.structs.replace(judged(), stages=stages)
+    lines = dict(words.lines(result))
+    assert lines["slowest stage, by tf.data's own account"] == "Batch: 1.50 s of processor time for 100 elements"
+    assert lines["tf.data rewrote it"] == "runs ParallelMap, Prefetch, does not run Map as written"
+    assert Stages([Stage("Range", 800, 0.0)]).slowest is None
+
+
+def test_a_summary_for_a_pull_request_holds_answer_limits_and_command() -> None:
+    result = judged()
+    said = words.markdown(result, [Gate("--max-peak 50 MiB", "broken", "a | b <c>")], "python -m loaders probe x")
+    assert said.startswith("## train.py:make\n\nIt is not your loader: a step of 50.0 ms waits")
+    assert "| --max-peak 50 MiB | broken | a \\| b &lt;c> |" in said
+    assert "`python -m loaders probe x`" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "plain"),
+    [
+        ("ParallelMapDatasetV2", "ParallelMap"),
+        ("ParallelMapV2", "ParallelMap"),
+        ("FiniteTake", "Take"),
+        ("ForeverRepeat", "Repeat"),
+        ("RangeDataset", "Range"),
+        ("MemoryCache", "Cache"),
+        ("CacheDatasetV2", "Cache"),
+        ("FromTensor", "Tensor"),
+    ],
+)
+def test_a_stage_has_the_name_that_users_write(name: str, plain: str) -> None:
+    assert _plain(name) == plain

@@ -1,0 +1,258 @@
+"""What the README and the page open with: planted results in which the right advice is known."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import pytest
+
+from loaders import _registry
+from loaders._judge import TIME_MARGIN
+from loaders._report import opening, readme, sets
+from loaders._rows import Comparison, comparison
+from loaders._trial.metrics import Metrics
+from loaders._trial.record import Record
+from tests.conftest import ROOT
+from tests.report.test_findings import reads
+from tests.test_rows import record
+
+MIB = 2**20
+
+
+def _measured(
+    seconds: Mapping[str, float], memory: Mapping[str, float] | None = None, *, spread: float = 0.01, seed: int = 0
+) -> Comparison:
+    """Return six rounds of `selection` in which each strategy takes so many seconds and MiB."""
+    noise = random.Random(seed)
+    return comparison(
+        [
+            record(name, index, time=time * math.exp(noise.gauss(0, spread)), peak=(memory or {}).get(name, 24))
+            for index in range(6)
+            for name, time in seconds.items()
+        ]
+    )
+
+
+def _sized(seconds: Mapping[str, float], slopes: Mapping[str, float], first: Mapping[str, float]) -> Comparison:
+    """Return three rounds of `batching`: seconds an epoch of 160 samples, MiB a sample, seconds before the first."""
+    records = []
+    for index in range(3):
+        for data, count in (("x1", 40), ("x4", 160), ("x16", 640)):
+            for name, time in seconds.items():
+                wobble = 1 + 0.01 * ((index * 7 + len(name)) % 3 - 1)
+                steady = time * count / 160 * wobble
+                metrics = Metrics(
+                    epoch_time=steady + first.get(name, 0.0),
+                    steady_time=steady,
+                    start_time=first.get(name, 0.0),
+                    samples=count,
+                    peak_memory=int((20 + slopes.get(name, 0.0) * count) * MIB),
+                    needed_memory=int((20 + slopes.get(name, 0.0) * count) * MIB),
+                )
+                case = {"data": data, "augment": "off"}
+                records.append(record(name, index, question="batching", case=case, metrics=metrics))
+    return comparison(records)
+
+
+def test_the_fastest_is_advised_with_its_reason() -> None:
+    (line,) = opening.advice([_measured({"numpy_to_numpy": 1.0, "mixed_copy": 0.5, "list_to_list": 2.0})])
+    assert line.strategy == "mixed_copy"
+    assert line.when == _registry.find_question("selection").when
+    assert line.because.startswith("2.0")
+    assert "faster" in line.because
+    assert "than `numpy_to_numpy`" in line.because
+
+
+def test_where_nothing_beats_the_baseline_it_is_advised() -> None:
+    (line,) = opening.advice([_measured({"numpy_to_numpy": 1.0, "mixed_copy": 1.5})])
+    assert line.strategy == "numpy_to_numpy"
+    assert line.because.startswith("none of the 1 others with the same output of the 2 of")
+
+
+def test_of_those_that_cannot_be_told_apart_the_leanest_is_advised() -> None:
+    memory = {"mixed_copy": 500.0, "permutation_index": 3.0, "generator_choice": 300.0}
+    seconds = {"numpy_to_numpy": 1.0, **dict.fromkeys(memory, 0.2)}
+    (line,) = opening.advice([_measured(seconds, memory, spread=0.05)])
+    assert line.strategy == "permutation_index"
+    assert "3.0 MiB of memory instead of 24.0 MiB" in line.because
+    assert "the leanest of 3 that cannot be told apart" in line.because
+
+
+def test_what_may_be_chance_is_undecided() -> None:
+    (line,) = opening.advice([_measured({"numpy_to_numpy": 1.0, "mixed_copy": 0.97}, {"mixed_copy": 3}, spread=0.3)])
+    assert (line.strategy, line.do) == ("", opening.UNDECIDED)
+    assert line.because.startswith("whether `mixed_copy` is faster than `numpy_to_numpy`: ")
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_strategies_that_do_not_differ_are_seldom_advised(seed: int) -> None:
+    """Twenty questions in which nothing differs: the lines are corrected together."""
+    alike = {"numpy_to_numpy": 1.0, "mixed_copy": 1.0, "permutation_index": 1.0, "generator_choice": 1.0}
+    memory = {"numpy_to_numpy": 500.0}
+    lines = opening.advice([_measured(alike, memory, spread=0.1, seed=100 * seed + each) for each in range(20)])
+    assert sum(line.strategy not in ("", "numpy_to_numpy") for line in lines) <= 1
+
+
+def test_another_output_is_never_advised() -> None:
+    """``resized_uint8`` delivers fewer pixels, in a hundredth of the time."""
+    times = {"encoded_bytes": 1.0, "raw_pixels": 0.5, "resized_uint8": 0.01}
+    case = {"page_cache": "warm", "data": "x16"}
+    found = comparison(
+        [
+            record(
+                name,
+                index,
+                question="record_format",
+                case=case,
+                metrics=Metrics(epoch_time=each + 0.1, steady_time=each, peak_memory=MIB, convert_time=0.1),
+            )
+            for index in range(4)
+            for name, each in times.items()
+        ]
+    )
+    (line,) = opening.advice([found])
+    assert line.strategy == "raw_pixels"
+    assert "resized_uint8" not in line.do + line.because
+
+
+def test_historic_strategies_and_ceilings_are_never_advised() -> None:
+    found = _sized({"path_generator": 1.0, "tf1_queue": 0.1, "opencv_pool": 0.05, "path_generator_pool": 0.5}, {}, {})
+    (line,) = opening.advice([found])
+    assert line.strategy == "path_generator_pool"
+    assert "however many there are" in line.because
+
+
+def test_what_grows_with_the_data_has_a_condition_and_an_alternative() -> None:
+    seconds = {"load_all": 0.01, "path_generator": 1.0, "path_generator_pool": 0.5}
+    everything, batches = opening.advice([_sized(seconds, {"load_all": 0.5}, {"load_all": 1.0})])
+    assert (everything.strategy, batches.strategy) == ("load_all", "path_generator_pool")
+    assert everything.when.endswith(opening.FITS)
+    assert batches.when.endswith(opening.ANY)
+    assert "512 KiB of memory a sample (5000 MiB for 10000)" in everything.because
+    assert "over 20 epochs" in everything.because, "in one epoch it takes longer"
+
+
+def test_a_strategy_that_loads_first_is_judged_over_all_epochs() -> None:
+    """It hands out what it has in no time, after a start as long as a hundred epochs."""
+    seconds = {"load_all": 0.001, "path_generator": 1.0, "path_generator_pool": 0.5}
+    lines = opening.advice([_sized(seconds, {"load_all": 0.5}, {"load_all": 400.0})])
+    assert [line.strategy for line in lines] == ["path_generator_pool"]
+
+
+def _resized(seconds: Mapping[str, float]) -> Comparison:
+    """Return four rounds of `resize`: seconds a photograph."""
+    return comparison(
+        [
+            record(
+                name,
+                index,
+                question="resize",
+                case={"scale": "0.5"},
+                metrics=Metrics(sample_time=each * (1 + 0.01 * ((index + len(name)) % 3)), peak_memory=MIB),
+            )
+            for index in range(4)
+            for name, each in seconds.items()
+        ]
+    )
+
+
+def test_of_pairs_the_one_that_gains_least_is_advised() -> None:
+    pairs = {
+        "skimage_linear_float": 1.0,
+        "opencv_linear_float": 0.1,
+        "skimage_antialiased_float": 1.0,
+        "opencv_antialiased_float": 0.5,
+        "skimage_resize_astype": 1.0,
+    }
+    found = _resized(pairs)
+    (line,) = opening.advice([found])
+    assert line.strategy == "opencv_antialiased_float"
+    assert "than `skimage_antialiased_float`, with the same output; 1 more such pair gains more" in line.because
+
+
+def test_a_cure_is_advised_with_its_price() -> None:
+    lines = opening.advice([comparison([msgspec.structs.replace(each, run="r", planned=4) for each in reads()])])
+    cure = lines[-1]
+    assert cure.do.startswith("Set `MALLOC_")
+    assert cure.when.startswith("use `interleave`")
+    assert "whose peak is " in cure.when
+    assert "need, and it is then 3.00× slower" in cure.because
+
+
+def _published() -> sets.ResultSet:
+    found = readme.published(sets.collect(ROOT / "results"))
+    assert found
+    return found
+
+
+def test_what_is_published_follows_from_the_raw_trials() -> None:
+    """Held against the trials themselves: the strategy's geometric mean is below that of what it is compared with."""
+    records: list[Record] = []
+    found = _published()
+    from loaders._trial import log
+
+    for path in (ROOT / "results" / readme.PUBLISHED).glob(log.NAME):
+        records += log.read(path)
+    lines = opening.advice(found.comparisons)
+    assert 6 <= len(lines) <= 10
+    for line in lines:
+        if not line.strategy or line.do.startswith("Set "):
+            continue
+        comparison_ = next(each for each in found.comparisons if each.question == line.question)
+        case, rows = comparison_.cases[0]
+        row = next(each for each in rows if each.strategy == line.strategy)
+        reference = (
+            row.matches if row.pair and row.matches else next(each.strategy for each in rows if each.is_baseline)
+        )
+        if line.strategy == reference:
+            continue
+        assert _mean(records, comparison_, case, line.strategy) * TIME_MARGIN < _mean(
+            records, comparison_, case, reference
+        )
+
+
+def _mean(records: list[Record], found: Comparison, case: Mapping[str, str], name: str) -> float:
+    """Return the geometric mean of a strategy's time over 20 epochs, from its newest trials."""
+
+    def seconds(metrics: Any) -> float:
+        once: float = metrics.sample_time if found.question == "resize" else metrics.epoch_time
+        return once + 19 * metrics.steady_time + (metrics.convert_time or 0.0) if metrics.steady_time else once
+
+    known = [
+        each
+        for each in records
+        if (each.question, each.strategy, each.case, each.status) == (found.question, name, case, "ok")
+        and each.started >= found.started
+    ]
+    assert known
+    return math.exp(sum(math.log(seconds(each.metrics)) for each in known) / len(known))
+
+
+def test_one_round_decides_nothing() -> None:
+    records = [record(name, 0, time=each, peak=24) for name, each in {"numpy_to_numpy": 1.0, "mixed_copy": 0.1}.items()]
+    (line,) = opening.advice([comparison(records)])
+    assert (line.strategy, line.do) == ("", opening.UNDECIDED)
+
+
+def test_where_the_law_of_memory_is_unknown_it_says_so() -> None:
+    """One amount of data, as after a comparison of the default case alone."""
+    found = _sized({"load_all": 0.01, "path_generator": 1.0}, {"load_all": 0.5}, {"load_all": 1.0})
+    only = [row for row in found.rows if row.case["data"] == "x16"]
+    (line,) = opening.advice([msgspec.structs.replace(found, rows=only, laws=[])])
+    assert line.strategy == "load_all"
+    assert "340 MiB of memory instead of 20.0 MiB with 640 samples (how that grows is unknown)" in line.because
+
+
+def test_outputs_as_typed_are_not_compared() -> None:
+    found = _resized({"skimage_resize_astype": 1.0, "opencv_linear": 0.01})
+    assert opening.advice([found]) == []
+
+
+def test_no_p_value_is_zero_for_lack_of_rivals() -> None:
+    found = _sized({"load_all": 0.01, "path_generator": 1.0, "path_generator_pool": 0.99}, {"load_all": 0.5}, {})
+    drafts = list(opening._drafts(found))
+    assert all(draft.p_value is None or draft.p_value > 0 for draft in drafts)
