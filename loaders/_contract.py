@@ -87,7 +87,7 @@ def digest(sample: Sequence[Any]) -> bytes:
 
 
 def check_drawn_from(
-    universe: Iterable[Sequence[Any]], count: int, batches: Iterable[Any], *, may_lose: bool = False
+    universe: Iterable[Sequence[Any]], count: int | None, batches: Iterable[Any], *, may_lose: bool = False
 ) -> list[int]:
     """Check that ``count`` different samples of ``universe`` were delivered bit for bit.
 
@@ -96,6 +96,8 @@ def check_drawn_from(
 
     Parameters
     ----------
+    count
+        By default as many as there are in the universe.
     may_lose
         Accept fewer than ``count``, for a strategy that leaves out samples that it cannot read.
 
@@ -113,6 +115,8 @@ def check_drawn_from(
     for place, sample in enumerate(universe):
         example = example or sample
         places[digest(sample)].append(place)
+    if count is None:
+        count = sum(map(len, places.values()))
     unused = {key: list(reversed(known)) for key, known in places.items()}
     order: list[int] = []
     for batch in batches:

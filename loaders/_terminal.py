@@ -60,6 +60,9 @@ from loaders._words import (
 )
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from loaders._folder.advice import Advice
     from loaders._probe.found import Found
     from loaders._probe.gates import Gate
 
@@ -87,7 +90,10 @@ class Bar:
 
     def begin(self, trial: Trial) -> None:
         """Show the name of the trial in progress."""
-        words = " ".join(filter(None, [trial.question, trial.strategy, case_in_words(trial.case)]))
+        self.describe(" ".join(filter(None, [trial.question, trial.strategy, case_in_words(trial.case)])))
+
+    def describe(self, words: str) -> None:
+        """Say what is under way."""
         self._bar.update(self._task, strategy=words)
 
     def done(self, record: Record) -> None:
@@ -221,6 +227,19 @@ def show_probe(found: Found, judged: Sequence[Gate]) -> None:
     for name, state, why in words.gate_lines(judged):
         _output.print(f"{name}: {state}: {why}", markup=False, highlight=False, soft_wrap=True)
     _output.print(words.conditions(found), markup=False, highlight=False, soft_wrap=True)
+
+
+def show_advice(found: Advice, out: Path) -> None:
+    """Print the advice for a folder: first the answer, then every loader."""
+    from loaders._advise.command import table
+    from loaders._folder import words
+
+    for place, sentence in enumerate(words.answer(found)):
+        _output.print(sentence, style=None if place else "bold", markup=False, highlight=False, soft_wrap=True)
+    _output.print(table(found.answer))
+    if found.written:
+        _output.print(f"Written: {out}. To train with it:", markup=False, highlight=False, soft_wrap=True)
+        _output.print(words.usage(found, out.stem), markup=False, highlight=False, soft_wrap=True)
 
 
 def told_of_selftest(tally: Tally) -> None:

@@ -115,8 +115,8 @@ def candidates(run: Sequence[Record], question: str, case: Mapping[str, str]) ->
                     variant.settings,
                     sum(bool(line.strip()) for line in variant.source.splitlines()),
                     variant.capacity,
-                    amounts(records),
-                    problem(records),
+                    amounts=amounts(records),
+                    problem=problem(records),
                 )
             )
     return found

@@ -73,8 +73,8 @@ class Amount(msgspec.Struct, frozen=True):
 class Candidate(msgspec.Struct, frozen=True):
     """A strategy, and its measurements from one run in one case at several amounts of data, the smallest first.
 
-    ``lines`` counts the lines of its code; ``settings`` says what must be set for the process; ``problem`` says why it
-    cannot be taken; without ``amounts`` it was not measured.
+    ``lines`` counts the lines of its code; ``settings`` says what must be set for the process; ``batch`` is the batch
+    size that it was measured with; ``problem`` says why it cannot be taken; without ``amounts`` it was not measured.
     """
 
     name: str
@@ -85,6 +85,7 @@ class Candidate(msgspec.Struct, frozen=True):
     settings: str = ""
     lines: int = 0
     capacity: int = 0
+    batch: int = BATCH
     amounts: list[Amount] = []
     problem: str = ""
 
@@ -148,7 +149,8 @@ class Reckoned:
     totals
         In seconds by round, for all epochs.
     waits
-        In seconds by round: how long a step waits for its batch.
+        In seconds by round: how long a step waits for its batch, on average over all epochs, with the conversion and
+        the start of the first epoch. Without a step, how long a batch takes.
     steady
         Whether every strategy has a steady epoch; if not, the first epoch is used for all epochs.
     """
@@ -273,7 +275,11 @@ def reckon(candidates: Sequence[Candidate], settings: Settings, laws: Mapping[st
     whole = [each for each in timed if each.largest.samples == most and not each.problem and not each.historic]
     steady = all(each.largest.first.keys() == each.largest.steady.keys() for each in whole)
     totals = {each.name: _total(each, settings, steady=steady) for each in timed}
-    waits = {each.name: _waits(each, settings, steady=steady) for each in timed}
+    steps = settings.epochs * settings.samples / settings.batch
+    waits = {
+        name: {index: seconds / steps - settings.step for index, seconds in of_one.items()}
+        for name, of_one in totals.items()
+    }
     memory = {each.name: memory_of(each, found[each.name], settings) for each in candidates if each.name in found}
     return Reckoned(candidates, settings.step, found, memory, totals, waits, steady)
 
@@ -286,18 +292,18 @@ def memory_of(candidate: Candidate, law: Law, settings: Settings) -> Estimate | 
     batch.
     """
     predicted, amount = law.at(settings.samples), candidate.largest
-    if predicted is None or amount.samples == amount.batches or settings.batch <= BATCH:
+    if predicted is None or amount.samples == amount.batches or settings.batch <= candidate.batch:
         return predicted
     slope = law.per_sample.value if law.kind == "linear" and law.per_sample else 0.0
     reached = min(settings.samples, amount.samples)
     fixed = max(0.0, (law.at(reached) or predicted).value - slope * reached)
-    more = (settings.batch / BATCH - 1) * fixed
+    more = (settings.batch / candidate.batch - 1) * fixed
     high = None if predicted.high is None else predicted.high + more
     return Estimate(predicted.value + more, predicted.low, high, predicted.count)
 
 
 def _waits(candidate: Candidate, settings: Settings, *, steady: bool) -> dict[int, float]:
-    """Return how long a step waits for its batch, in seconds by round."""
+    """Return how long a step waits for its batch once the pipeline runs, in seconds by round."""
     amount, found = candidate.largest, {}
     for index, seconds in (amount.steady if steady and amount.steady else amount.first).items():
         load = seconds / amount.samples * settings.batch
@@ -313,17 +319,28 @@ def _waits(candidate: Candidate, settings: Settings, *, steady: bool) -> dict[in
 def _total(candidate: Candidate, settings: Settings, *, steady: bool) -> dict[int, float]:
     """Return the seconds of all epochs by round, training steps included."""
     steps = settings.epochs * settings.samples / settings.batch
-    extra = _scaled([_extra(each) for each in candidate.amounts], candidate, settings.samples) if steady else {}
-    convert = _scaled([each.convert for each in candidate.amounts], candidate, settings.samples)
+    once = once_of(candidate, settings.samples, steady=steady)
     return {
-        index: steps * (settings.step + wait) + _once(extra, index) + _once(convert, index)
+        index: steps * (settings.step + wait) + once[index]
         for index, wait in _waits(candidate, settings, steady=steady).items()
     }
 
 
-def _once(found: Mapping[int, float], index: int) -> float:
-    """Return the seconds of a round; the mean of the others if it has none of its own, and 0 if none has."""
-    return found[index] if index in found else math.fsum(found.values()) / max(1, len(found))
+def once_of(candidate: Candidate, samples: int, *, steady: bool) -> dict[int, float]:
+    """Return the seconds that are spent once, by round: a conversion, and what the first epoch takes beyond later ones.
+
+    A round that lacks one of them has the mean of the others; if all lack it, it is zero.
+    """
+    extra = _scaled([_extra(each) for each in candidate.amounts], candidate, samples) if steady else {}
+    convert = _scaled([each.convert for each in candidate.amounts], candidate, samples)
+    rounds = candidate.largest.first.keys() | candidate.largest.steady.keys()
+    return {
+        index: math.fsum(
+            found[index] if index in found else math.fsum(found.values()) / max(1, len(found))
+            for found in (extra, convert)
+        )
+        for index in rounds
+    }
 
 
 def _extra(amount: Amount) -> dict[int, float]:

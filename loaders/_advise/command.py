@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from loaders import _registry, _words
 from loaders._advise import candidates
@@ -13,6 +14,9 @@ from loaders._advise.choose import CHOICE, Settings
 from loaders._advise.words import Answer, answer
 from loaders._errors import InputError
 from loaders._trial.record import Record
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 SECONDS = {"ms": 1e-3, "s": 1.0, "us": 1e-6, "µs": 1e-6}
 
@@ -72,7 +76,6 @@ def advise(records: Sequence[Record], question: str, given: Mapping[str, str], s
 def show(answer: Answer) -> None:
     """Show the answer on the terminal: first what to use, then every strategy."""
     from rich.console import Console
-    from rich.table import Table
 
     console = Console(highlight=False, emoji=False, width=None if sys.stdout.isatty() else 160)
     head = f"Use {answer.recommended}" if answer.recommended else "Nothing can be recommended"
@@ -91,19 +94,35 @@ def show(answer: Answer) -> None:
         console.print("No results from the current instrument answer this.", markup=False)
     else:
         console.print(source_in_words(answer), markup=False)
-    table = Table(box=None, pad_edge=False)
-    for heading in ("strategy", "verdict", "memory needed", "a step waits", "all epochs"):
-        table.add_column(heading, overflow="fold", no_wrap=heading == "strategy")
+    console.print(table(answer))
+
+
+def table(answer: Answer) -> Table:
+    """Return the verdict on every strategy, best first."""
+    from rich.table import Table
+
+    found = Table(box=None, pad_edge=False)
+    for heading in HEADINGS:
+        found.add_column(heading, overflow="fold", no_wrap=heading == HEADINGS[0])
+    for line in lines(answer):
+        found.add_row(*line)
+    return found
+
+
+HEADINGS = ("strategy", "verdict", "memory needed", "a step waits", "all epochs")
+
+
+def lines(answer: Answer) -> Iterator[tuple[str, ...]]:
+    """Yield the verdict on every strategy with its figures, in words."""
     for each in answer.strategies:
         shown = each.kind in CHOICE or each.kind == "does not fit"
-        table.add_row(
+        yield (
             each.name,
             _words.one_line(each.verdict),
             _words.estimated(each.memory, _words.amount),
             _words.estimated(each.wait, _words.duration) if shown else _words.ABSENT,
             _words.estimated(each.total, _words.duration) if shown else _words.ABSENT,
         )
-    console.print(table)
 
 
 def source_in_words(answer: Answer) -> str:

@@ -23,7 +23,8 @@ class Advised(msgspec.Struct, frozen=True):
     law
         How its memory depends on the amount of data.
     wait
-        In seconds: how long a step waits for its batch; without a step, how long a batch takes.
+        In seconds: how long a step waits for its batch, on average over all epochs, the start and a conversion
+        included; without a step, how long a batch takes.
     total
         In seconds: all epochs, training steps included.
     ratio

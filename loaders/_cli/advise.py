@@ -1,19 +1,29 @@
-"""``advise``: which strategy to use."""
+"""``advise``: which strategy to use, from results or for a person's own folder."""
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from loaders import _registry
 from loaders._cli import options
-from loaders._cli.output import print_json, say
-from loaders._errors import InputError
+from loaders._cli.output import print_json, say, write
+
+if TYPE_CHECKING:
+    from loaders._folder.race import Wanted
+
+MOST_PIXELS = 8192
+"""Of a side."""
 
 
 @click.command("advise")
-@click.argument("folder", required=False)
+@click.argument("folder", required=False, type=click.Path(path_type=Path))
 @click.option("--question", default="batching", show_default=True, help="The question to choose for.")
 @click.option(
     "--memory",
@@ -31,9 +41,24 @@ from loaders._errors import InputError
     "--epochs", type=click.IntRange(1, 10**6), default=20, show_default=True, help="Epochs that you train for."
 )
 @options.case("A value of one of the question's axes.")
+@click.option(
+    "--size", "pixels", default="224x224", show_default=True, metavar="HxW", help="FOLDER: pixels of an image."
+)
+@options.minutes("FOLDER: how long to measure.", default=3.0)
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("loader.py"),
+    show_default=True,
+    help="FOLDER: where the loader is written.",
+)
+@click.option("--force", is_flag=True, help="FOLDER: write over an existing file.")
+@click.option("--report", type=click.Path(dir_okay=False, path_type=Path), help="FOLDER: write one page to be sent on.")
 @options.as_json
+@click.pass_context
 def command(
-    folder: str | None,
+    context: click.Context,
+    folder: Path | None,
     question: str,
     memory: int,
     step: str,
@@ -41,20 +66,70 @@ def command(
     samples: int,
     epochs: int,
     given: Sequence[str],
+    pixels: str,
+    minutes: float,
+    out: Path,
+    report: Path | None,
+    *,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Say which strategy to use: for the images in FOLDER by measuring them, else from existing results.
+
+    With FOLDER, the loaders are measured on its images for some minutes, and the best that fits is written to a file
+    that needs nothing of this package; nothing is written into FOLDER. Its subfolders are the labels. Ctrl-C gives the
+    best answer so far; the same command goes on.
+
+    Without, results of this machine are used if there are any, else the published ones.
+
+    The exit code is 0 even if nothing can be recommended: the answer then says why, and what to measure.
+    """
+    from loaders._advise.command import seconds
+
+    for_folder = ("pixels", "minutes", "out", "force", "report")
+    others = ("question", "samples", "given")
+    out_of_place = [
+        option
+        for parameter in context.command.params
+        for option in parameter.opts
+        if parameter.name in (for_folder if folder is None else others)
+        and context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
+    ]
+    if out_of_place:
+        raise click.UsageError(f"{', '.join(out_of_place)}: only {'with' if folder is None else 'without'} a folder")
+    if folder is None:
+        _from_results(question, given, memory, seconds(step), batch, samples, epochs, as_json=as_json)
+        return
+    from loaders._folder.race import Wanted
+
+    height, width = _size(pixels)
+    wanted = Wanted(str(folder.absolute()), memory, seconds(step), batch, height, width, epochs)
+    _measured(wanted, minutes, out, report, force=force, as_json=as_json)
+
+
+def _size(text: str) -> tuple[int, int]:
+    sides = text.lower().split("x")
+    if len(sides) != 2 or not all(each.isdecimal() and 0 < int(each) <= MOST_PIXELS for each in sides):
+        raise click.BadParameter(f"{text!r} is not a size; write height and width in pixels: 224x224")
+    return int(sides[0]), int(sides[1])
+
+
+def _from_results(
+    question: str,
+    given: Sequence[str],
+    memory: int,
+    step: float,
+    batch: int,
+    samples: int,
+    epochs: int,
     *,
     as_json: bool,
 ) -> None:
-    """Say which strategy to use, from existing results: this machine's if there are any, else the published ones.
-
-    The exit code is 0 even if nothing can be recommended: the answer then says what to measure.
-    """
     from loaders._advise import command as advice
     from loaders._advise.choose import Settings
     from loaders._trial import log, machine
 
-    if folder is not None:
-        raise InputError(f"{folder}: advice on your own folder is not supported yet; leave it out")
-    settings = Settings(memory, advice.seconds(step), batch, samples, epochs)
+    settings = Settings(memory, step, batch, samples, epochs)
     values = options.values(_registry.find_question(question), given)
     advice.asked(question, values)
     records = log.read_all(log.results_root(), say)
@@ -63,3 +138,21 @@ def command(
         print_json(answer)
     else:
         advice.show(answer)
+
+
+def _measured(wanted: Wanted, minutes: float, out: Path, report: Path | None, *, force: bool, as_json: bool) -> None:
+    from loaders import _terminal
+    from loaders._folder import command as own
+
+    line = f"python -m loaders {shlex.join(sys.argv[1:])}"
+    asked = own.Asked(wanted, out, minutes * 60, line, force)
+    with _terminal.progress(0, minutes * 60) as bar:
+        found = own.run(asked, bar.done, bar.describe, say)
+    if report:
+        from loaders._report import folder
+
+        write(report, folder.render(found, line))
+    if as_json:
+        print_json(found)
+    else:
+        _terminal.show_advice(found, out)

@@ -68,7 +68,7 @@ size = click.option(
 def minutes(words: str, **more: Any) -> Callable[[Any], Any]:
     """Return the option ``--minutes``; ``words`` is its help text."""
     kind = click.FloatRange(min=0, min_open=True)
-    return click.option("--minutes", type=kind, default=10.0, show_default=True, help=words, **more)
+    return click.option("--minutes", type=kind, show_default=True, help=words, **{"default": 10.0, **more})
 
 
 def case(words: str) -> Callable[[Any], Any]:

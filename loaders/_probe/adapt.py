@@ -171,8 +171,10 @@ class _Keras:
 
     def __iter__(self) -> Iterator[Any]:
         self._adapter.on_epoch_begin()
-        yield from self._adapter.get_tf_dataset()
-        self._adapter.on_epoch_end()
+        try:
+            yield from self._adapter.get_tf_dataset()
+        finally:  # whoever takes the last batch may not ask for another
+            self._adapter.on_epoch_end()
 
 
 def _through_adapter(made: Any, name: str, *, bounded: bool) -> Iterable[Any]:

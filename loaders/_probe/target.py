@@ -96,7 +96,8 @@ def load(target: Target) -> Callable[[], Any]:
     """
     sys.path[:0] = [str(Path(target.directory, target.place).parent), target.directory]
     try:
-        module = _from_file(target) if target.is_file else importlib.import_module(target.place)
+        place = Path(target.directory, target.place)
+        module = from_file(place) if target.is_file else importlib.import_module(target.place)
     except (Exception, SystemExit) as error:
         if isinstance(error, ModuleNotFoundError) and not target.is_file and target.place.startswith(str(error.name)):
             raise InputError(f"{target.place}: no such module; {SYNTAX}") from error
@@ -114,8 +115,8 @@ def load(target: Target) -> Callable[[], Any]:
     return lambda: function(**target.arguments)
 
 
-def _from_file(target: Target) -> ModuleType:
-    path = Path(target.directory, target.place)
+def from_file(path: Path) -> ModuleType:
+    """Import a file, as a module with its name."""
     name = path.stem if path.stem not in sys.modules else f"_{path.stem}"  # such as loaders.py
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None  # noqa: S101 - for the type checker: it ends in .py

@@ -164,6 +164,9 @@ class Question:
     audit
         Says what a strategy delivers, in terms of its own, instead of ``check``: nothing that it delivers is wrong. If
         the trial is not to be checked, it is told so, and reads nothing again.
+    least_batches
+        Batches that an epoch needs before a steady epoch has a time of its own. With fewer, its start cannot be told
+        from the rest; where only whole epochs are asked about, that does not matter.
     ranked_by
         The metric (``loaders._trial.metrics.Metrics``) that the page uses as time.
     tracks
@@ -196,6 +199,7 @@ class Question:
     step_time: Callable[[Case], float] = lambda _: 0.0
     consumer_step: Callable[[Case], float | None] | None = None
     audit: Callable[[Job[Any], bool], dict[str, Any]] | None = None
+    least_batches: int = 3
     ranked_by: str = "epoch_time"
     tracks: Sequence[str] = ()
     keeps_output: bool = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from markupsafe import Markup
@@ -83,6 +83,18 @@ def memory_picture(rows: Sequence[Row]) -> str:
     """Return the SVG of ``memory_chart`` with the title drawn in, on a white background."""
     title = {"text": findings.of_memory(rows), "frame": "bounds", "fontSize": 13, "fontWeight": "bold", "offset": 12}
     return _memory(rows, {"background": "white", "title": title}).picture
+
+
+def of_estimates(
+    title: str, found: Mapping[str, Estimate | None], words: Callable[[Estimate], str], unit: float, axis: str
+) -> Chart:
+    """Return a chart of named figures with their intervals, the smallest first."""
+    known = sorted(((name, each) for name, each in found.items() if each), key=lambda each: each[1].value)
+    points: list[vega.Spec] = [
+        {"strategy": name, "kind": "strategy", "hover": f"{name}: {words(each)}", **_bounds(each, unit, 1e-3)}
+        for name, each in known
+    ]
+    return _intervals(title, points, axis)
 
 
 def tradeoff_chart(_: Comparison, rows: Sequence[Row]) -> Chart | None:

@@ -1,7 +1,7 @@
 """The chooser's lookup table: the decisions of ``loaders._advise.choose`` for every setting that the page offers.
 
 The rule runs only here. For each combination of settings the page holds the kind of each strategy, as a letter, and
-the figures that its own sentences need: memory by number of samples, and seconds per sample by round.
+the figures that its own sentences need: memory by number of samples, and seconds by round.
 """
 
 from __future__ import annotations
@@ -15,7 +15,17 @@ import msgspec
 
 from loaders import _words
 from loaders._advise.candidates import Choice
-from loaders._advise.choose import Candidate, Decision, Kind, Settings, laws_of, memory_of, reckon, why_unknown
+from loaders._advise.choose import (
+    Candidate,
+    Decision,
+    Kind,
+    Settings,
+    laws_of,
+    memory_of,
+    once_of,
+    reckon,
+    why_unknown,
+)
 
 MEMORY = tuple(2**26 * 2**power for power in (0, 1, 2, 3, 4, 5, 6, 7, 8, 10))
 STEPS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
@@ -123,12 +133,20 @@ def _lettered(decision: Decision, among: Sequence[Candidate]) -> str:
     return "".join(letters) + {True: "y", False: "n", None: "?"}[decision.bottleneck]
 
 
-def _paces(candidate: Candidate, *, steady: bool) -> dict[str, list[float]]:
-    """Return seconds per sample by round: for the loader on its own, and for the wait of a slow consumer."""
+def _paces(candidate: Candidate, *, steady: bool) -> dict[str, list[Any]]:
+    """Return seconds by round: for the loader on its own and for the wait of a slow consumer, a sample; and once.
+
+    ``once`` holds what a conversion and the first epoch add, for each number of samples that the page offers.
+    """
     if not candidate.amounts:
-        return {"load": [], "wait": []}
+        return {"load": [], "wait": [], "once": [[] for _ in SAMPLES]}
     amount = candidate.largest
     epochs = amount.steady if steady and amount.steady else amount.first
     load = {index: seconds / amount.samples for index, seconds in epochs.items()}
     slow = {index: each * amount.batches / amount.samples for index, each in amount.wait.items()}
-    return {"load": list(load.values()), "wait": [slow.get(index, each) for index, each in load.items()]}
+    once = [once_of(candidate, samples, steady=steady) for samples in SAMPLES]
+    return {
+        "load": list(load.values()),
+        "wait": [slow.get(index, each) for index, each in load.items()],
+        "once": [[float(f"{found[index]:.4g}") for index in load] for found in once],
+    }

@@ -104,7 +104,7 @@ def outcome(
     shared = passes if len(timelines) == 1 else 1  # too few batches to cut: every pass gets an equal share
     first = timelines[0]
     in_all = [first, *read.steady]
-    sample_time, steady_time = timing.sample_time(first), timing.steady_time(in_all)
+    sample_time, steady_time = timing.sample_time(first), timing.steady_time(in_all, least=1)
     steps = _drawn_steps(len(quality.walk or ()))
     meter = read.meter
     return Outcome(
@@ -117,7 +117,7 @@ def outcome(
             epoch_time=timing.epoch_time(first) / shared,
             steady_time=steady_time,
             steady_epochs=None if steady_time is None else len(read.steady),
-            start_time=timing.start_time(in_all),
+            start_time=timing.start_time(in_all, least=1),
             wait_time=timing.wait_time(read.slow) if read.slow else None,
             slow_step=read.slow_step,
             first_batch_time=timing.first_batch_time(first),

@@ -161,7 +161,8 @@ def measure(
 
     first, *steady = timing.cut(timelines, passes)
     during = steadily.Stretch(steady, list(zip(looks[::2], looks[1::2], strict=True)))
-    if timing.steady_time([first, *steady]) is not None:
+    is_steady = timing.steady_time([first, *steady], question.least_batches) is not None
+    if is_steady:
         during = steadily.least_disturbed(during, epochs)
     built = None
     gc.collect()
@@ -180,7 +181,7 @@ def measure(
         allocator_held=allocator_held,
         trace=fast.points,
         meter=job.meter,
-        steady=during.epochs,
+        steady=during.epochs if is_steady else (),
         further=further,
     )
     return readings, product, machine.disturbance(started, during.looks[-1][1], during.looks)

@@ -11,16 +11,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import NoReturn
 
 import msgspec
 
 from loaders import _registry
-from loaders._corpus import load_corpus
 from loaders._trial import failure, imports, memory, pages, timing
 from loaders._trial.drain import drain
-from loaders._trial.prepare import ConversionError, import_ahead, job_of, read_baseline, warm_instruments
+from loaders._trial.prepare import ConversionError, corpus_of, import_ahead, job_of, read_baseline, warm_instruments
 from loaders._trial.record import Converted, Imported, Trial
 
 
@@ -30,10 +28,9 @@ def convert(trial: Trial) -> Converted:
     question = _registry.find_question(trial.question)
     function = _registry.find_variant(trial.question, trial.strategy).convert
     assert function is not None  # noqa: S101 - for the type checker: the caller has asked
-    corpus = load_corpus(Path(trial.corpus))
     import_ahead(function, trial.imports)
     malloc, peak = warm_instruments()
-    job = job_of(trial, question, corpus)
+    job = job_of(trial, question, corpus_of(trial))
     job.directory.mkdir()
     above = read_baseline(malloc, peak)
     imported = frozenset(sys.modules)

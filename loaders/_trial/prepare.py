@@ -73,7 +73,7 @@ def prepare(trial: Trial, convert: Callable[[Trial], Converted]) -> Prepared:
     variant = _registry.find_variant(trial.question, trial.strategy)
     require(variant)
     converted = convert(trial) if variant.convert else None
-    corpus = load_corpus(Path(trial.corpus)) if trial.corpus else NO_CORPUS
+    corpus = corpus_of(trial)
     threads = import_ahead(variant.build, () if question.audit else trial.imports)
     malloc, peak = warm_instruments()
     cache = trial.case.get("page_cache", "")
@@ -91,6 +91,11 @@ def prepare(trial: Trial, convert: Callable[[Trial], Converted]) -> Prepared:
     return Prepared(
         question, variant, job, passes, epochs, files, converted, environment, above=read_baseline(malloc, peak)
     )
+
+
+def corpus_of(trial: Trial) -> Corpus:
+    """Return what a trial reads; one without a corpus brings its own data."""
+    return load_corpus(Path(trial.corpus)) if trial.corpus else NO_CORPUS
 
 
 def require(variant: _registry.Variant) -> None:

@@ -75,12 +75,12 @@ LEAST_BATCHES = 3
 """Batches that an epoch needs before its steady part can be told from its start."""
 
 
-def steady_time(timelines: Sequence[Timeline]) -> float | None:
+def steady_time(timelines: Sequence[Timeline], least: int = LEAST_BATCHES) -> float | None:
     """Return the seconds of a steady epoch: the median of all epochs after the first.
 
-    ``None`` if there is only one epoch, or if any epoch has fewer than three batches.
+    ``None`` if there is only one epoch, or if any epoch has fewer than this many batches.
     """
-    if len(timelines) < 2 or min(len(each.received) for each in timelines) < LEAST_BATCHES:
+    if len(timelines) < 2 or min(len(each.received) for each in timelines) < least:
         return None
     return statistics.median(map(epoch_time, timelines[1:]))
 
@@ -96,9 +96,9 @@ def is_settled(steady: Sequence[Timeline]) -> bool:
     return len(steady) >= MOST_EPOCHS or sum(map(epoch_time, steady)) >= SETTLED
 
 
-def start_time(timelines: Sequence[Timeline]) -> float | None:
+def start_time(timelines: Sequence[Timeline], least: int = LEAST_BATCHES) -> float | None:
     """Return how many seconds longer the first batch took than a steady one; ``None`` without a steady time."""
-    first, steady = first_batch_time(timelines[0]), steady_time(timelines)
+    first, steady = first_batch_time(timelines[0]), steady_time(timelines, least)
     if first is None or steady is None:
         return None
     return max(0.0, first - steady / len(timelines[-1].received))

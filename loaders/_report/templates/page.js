@@ -235,6 +235,8 @@ const update = (section) => {
   if (fresh.length && order.value) ranked(section, order.value); // what it is ranked by may have changed
   for (const name of fresh) section.dataset[name] = controls.elements[name].value;
   section.querySelector(".recounted").hidden = !left.length;
+  section.querySelector(".redrawn").hidden = !left.length && baseline.value === usual(baseline);
+  section.querySelector(".usual").textContent = usual(baseline);
   const shown = controls.querySelector(".shown");
   const within = rows.filter((row) => !row.closest(".case").hidden);
   const counted = wanted ? [`${within.filter((row) => !row.hidden).length} of ${within.length} rows shown`] : [];
@@ -307,6 +309,16 @@ const prepare = (view) => {
     const code = all(`tr[data-strategy="${CSS.escape(name)}"] pre`, view)[0];
     if (code) place.closest("details").addEventListener("toggle", () => place.replaceWith(code.cloneNode(true)), { once: true });
   }
+  for (const figure of all(".charts figure", view)) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "enlarge";
+    button.textContent = "Enlarge";
+    button.addEventListener("click", () => {
+      button.textContent = figure.classList.toggle("enlarged") ? "Fit to the screen" : "Enlarge";
+    });
+    figure.append(button);
+  }
   if (view.matches("section.comparison")) control(view);
 };
 
@@ -340,8 +352,13 @@ const decisionOf = ({ values, kinds }, choice, asked) => {
   };
 };
 const RANK = ["recommended", "as good", "slower", "undecided", "does not fit", "memory unknown"];
-const waitOf = ({ load, wait }, step, batch) =>
-  meanOf(load.map((each, index) => (step ? Math.max(each * batch - step, wait[index] * batch) : each * batch)));
+const waitOf = ({ load, wait, once }, { step, batch, samples, epochs, place }) =>
+  meanOf(
+    load.map((each, index) => {
+      const behind = step ? Math.max(each * batch - step, wait[index] * batch) : each * batch;
+      return behind + (once[place.samples][index] * batch) / (epochs * samples);
+    }),
+  );
 const verdictOf = (one, isDecided) =>
   ({
     recommended: isDecided ? "recommended" : "recommended, undecided",
@@ -355,19 +372,24 @@ const verdictOf = (one, isDecided) =>
     failed: one.problem.startsWith("failed") ? one.problem : `failed: ${one.problem}`,
     "not measured": one.problem || "not measured",
   })[one.kind] ?? one.kind;
-const reasonsOf = ({ found, recommended, rivals, bottleneck }, { memory, step, batch, samples, place }) => {
+const reasonsOf = ({ found, recommended, rivals, bottleneck }, asked) => {
+  const { step, batch, samples, place, budget } = asked;
   const fitting = found.filter((each) => RANK.indexOf(each.kind) >= 0 && RANK.indexOf(each.kind) < 4);
   const lacking = found.filter((each) => each.kind === "not measured").map((each) => each.name);
   const unknown = found.filter((each) => each.kind === "memory unknown").map((each) => each.name);
   const needs = (one) => one.memory[place.batch][place.samples][2];
   if (!recommended) {
     const known = found.filter((each) => each.kind === "does not fit").sort((one, other) => needs(one) - needs(other));
-    const least = known.length ? ` ${known[0].name} would fit into ${amount(needs(known[0]))}.` : "";
+    if (!known.length && unknown.length) {
+      const why = found.find((each) => each.name === unknown[0]).why;
+      return `How much memory ${samples} samples need is unknown for every strategy that could be used: ${listed(unknown)} (${unknown[0]}: ${why}).`;
+    }
+    if (!known.length) return "No strategy that could be used has been measured.";
     const rest = unknown.length ? ` The memory of ${listed(unknown)} is unknown: measure with more samples.` : "";
-    return `No strategy is certain to fit into ${amount(memory)} with ${samples} samples.${least}${rest}`;
+    return `No strategy is certain to fit into ${budget} with ${samples} samples. ${known[0].name} would fit into ${amount(needs(known[0]))}.${rest}`;
   }
   const winner = found.find((each) => each.name === recommended);
-  const wait = estimated(waitOf(winner, step, batch), duration);
+  const wait = estimated(waitOf(winner, asked), duration);
   const first = !step
     ? `Without a training step, all time is loading: a batch of ${batch} takes ${wait}.`
     : bottleneck === false
@@ -395,14 +417,15 @@ const advise = (section) => {
   const table = section.querySelector("table.fitting tbody");
   const names = Object.keys(data.values);
   const place = Object.fromEntries(names.map((name) => [name, Number(form.elements[name].value)]));
-  const asked = Object.fromEntries(names.map((name) => [name, data.values[name][place[name]]]));
+  const budget = form.elements.memory.selectedOptions[0].textContent;
+  const asked = { ...Object.fromEntries(names.map((name) => [name, data.values[name][place[name]]])), place, budget };
   const choice = data.choices[form.elements.choice.value];
   const decision = decisionOf(data, choice, place);
   section.querySelector(".source").textContent = choice.from;
-  section.querySelector(".advice").textContent = reasonsOf(decision, { ...asked, place });
+  section.querySelector(".advice").textContent = reasonsOf(decision, asked);
   const rank = (kind) => (RANK.includes(kind) ? RANK.indexOf(kind) : RANK.length);
   const lines = decision.found
-    .map((each) => ({ ...each, waits: waitOf(each, asked.step, asked.batch) }))
+    .map((each) => ({ ...each, waits: waitOf(each, asked) }))
     .sort((one, other) => rank(one.kind) - rank(other.kind) || (one.waits?.[0] ?? 0) - (other.waits?.[0] ?? 0));
   table.replaceChildren();
   for (const one of lines) {

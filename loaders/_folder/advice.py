@@ -1,0 +1,159 @@
+"""From the trials of a race to an answer: what to use, whether loading is the bottleneck, what would change that."""
+
+from __future__ import annotations
+
+import msgspec
+
+from loaders._advise import words
+from loaders._advise.choose import Reckoned
+from loaders._advise.words import Answer, Source
+from loaders._folder import question
+from loaders._folder.look import Look
+from loaders._folder.race import Race, Wanted
+from loaders._judge import TIME_MARGIN, Judged
+from loaders._stats import Estimate, estimate
+from loaders._trial import Record
+from loaders._trial.machine import machine_name
+
+MOST_CHANGES = 3
+
+
+class Change(msgspec.Struct, frozen=True):
+    """Another loader with more memory.
+
+    Attributes
+    ----------
+    memory
+        In bytes: what it needs at most.
+    judged
+        The time of all epochs against that of the present answer; ``None`` without one.
+    """
+
+    memory: float
+    loader: str
+    judged: Judged | None
+
+
+class Again(msgspec.Struct, frozen=True):
+    """The answer measured again, with the images that were held out, and what was predicted for these.
+
+    Times are seconds an image once it runs, memory is in bytes. ``problem`` says what went wrong, if anything did.
+    """
+
+    images: int
+    held_out: bool
+    time: float | None
+    memory: float | None
+    predicted_time: Estimate | None
+    predicted_memory: Estimate | None
+    problem: str = ""
+
+
+class Advice(msgspec.Struct, frozen=True):
+    """The answer for a folder.
+
+    Attributes
+    ----------
+    ceiling
+        Images a second that all cores decode, and nothing else; ``None`` if that was not measured.
+    demand
+        Images a second that the training step asks for; ``None`` without a step.
+    ended
+        Why there were no more rounds: ``answered``, ``time`` or ``interrupted``.
+    again
+        The answer measured again; ``None`` if there was no time left for it.
+    written
+        Whether the loader was written.
+    """
+
+    folder: Look
+    asked: Wanted
+    answer: Answer
+    ceiling: Estimate | None
+    demand: float | None
+    changes: list[Change]
+    ended: str
+    again: Again | None = None
+    written: bool = False
+
+
+def advice(seen: Look, race: Race, ended: str, command: str) -> Advice:
+    """Return what follows from the trials so far; ``command`` goes on with them."""
+    wanted = race.wanted
+    settings, among = wanted.settings(race.images), race.candidates()
+    reckoned = race.reckoned()
+    given = words.answer(question.NAME, {}, among, settings, _source(seen, race), command)
+    decoding = [
+        each.metrics.samples / each.metrics.steady_time
+        for each in race.records
+        if each.strategy == question.DECODING and each.metrics.samples and each.metrics.steady_time
+    ]
+    return Advice(
+        folder=seen,
+        asked=wanted,
+        answer=given,
+        ceiling=estimate(decoding, "ratio") if decoding else None,
+        demand=wanted.batch / wanted.step if wanted.step else None,
+        changes=changes(reckoned, given),
+        ended=ended,
+    )
+
+
+def changes(reckoned: Reckoned, given: Answer) -> list[Change]:
+    """Return which loaders more memory would allow, if they are faster beyond doubt; or the least that would do."""
+    found = []
+    for each in sorted(given.strategies, key=lambda each: each.memory.high or 0.0 if each.memory else 0.0):
+        if each.kind != "does not fit" or each.memory is None or each.memory.high is None:
+            continue
+        then = reckoned.decide(int(each.memory.high) + 1)
+        if then.recommended != each.name:
+            continue
+        if given.recommended is None:
+            return [Change(each.memory.high, each.name, None)]
+        judged = reckoned.fits.compare(each.name, given.recommended, margin=TIME_MARGIN)
+        if judged and judged.verdict == "less":
+            found.append(Change(each.memory.high, each.name, judged))
+    return found[:MOST_CHANGES]
+
+
+def again(race: Race, answer: Answer, record: Record | None) -> Again | None:
+    """Hold a trial with other images against what was predicted for it."""
+    if record is None or answer.recommended is None:
+        return None
+    images = int(record.case["images"])
+    (candidate,) = (each for each in race.candidates() if each.name == answer.recommended)
+    per_image = [each / candidate.largest.samples for each in candidate.largest.steady.values()]
+    law = race.reckoned().laws.get(answer.recommended)
+    metrics = record.metrics
+    return Again(
+        images=images,
+        held_out=bool(race.held_out),
+        time=metrics.steady_time / metrics.samples if metrics.steady_time and metrics.samples else None,
+        memory=metrics.needed_memory,
+        predicted_time=estimate(per_image, "ratio") if per_image else None,
+        predicted_memory=law.at(images) if law else None,
+        problem="" if record.status == "ok" else f"{record.status.replace('_', ' ')}: {record.message}",
+    )
+
+
+def _source(seen: Look, race: Race) -> Source | None:
+    good = [each for each in race.records if each.status == "ok"]
+    if not good:
+        return None
+    among = race.candidates()
+    environment = max((each.environment for each in good), key=lambda each: len(each.packages))
+    return Source(
+        machine_name(),
+        True,
+        environment.cpu,
+        environment.cores,
+        environment.commit[:8],
+        len({each.round for each in good}),
+        min(each.started for each in good),
+        "own",
+        f"{seen.name}, {seen.images} images",
+        race.amounts,
+        sum(bool(each.amounts) for each in among),
+        len(among),
+        environment.memory_method,
+    )

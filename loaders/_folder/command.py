@@ -1,0 +1,121 @@
+"""``python -m loaders advise FOLDER``, from beginning to end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from loaders import _durable
+from loaders._errors import InputError
+from loaders._folder import advice, race, words, written
+from loaders._folder.advice import Advice
+from loaders._folder.look import look
+from loaders._folder.race import Race, Wanted
+from loaders._trial import Record
+
+AGAIN = 0.2
+"""The share of the time that is kept for measuring the answer again."""
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """What is done besides: where the loader is written, and for how long is measured, in seconds."""
+
+    wanted: Wanted
+    out: Path
+    seconds: float
+    command: str
+    force: bool = False
+
+
+def refuse(asked: Asked) -> None:
+    """Refuse what would be lost, or cannot be written, before anything is measured.
+
+    Raises
+    ------
+    InputError
+        If there is such a file already, or none can be made there.
+    """
+    if asked.out.exists() and not asked.force:
+        raise InputError(f"{asked.out} is there already; name another file with --out, or write over it with --force")
+    folder = asked.out.absolute().parent
+    try:
+        beside = folder / f".{asked.out.name}.{time.time_ns()}"
+        beside.touch()
+        beside.unlink()
+    except OSError as error:
+        raise InputError(f"cannot write {asked.out}: {error.strerror or error}") from error
+    if folder.is_relative_to(Path(asked.wanted.folder).resolve()):
+        raise InputError(
+            f"{asked.out} lies in the folder of the images, into which nothing is written; name another: --out"
+        )
+
+
+def run(
+    asked: Asked,
+    told: Callable[[Record], None],
+    begin: Callable[[str], None],
+    say: Callable[[str], None],
+) -> Advice:
+    """Look at the folder, measure, answer, and write the loader if there is one to recommend.
+
+    Ctrl-C ends the measuring, not the answering: the best answer so far is given.
+    """
+    started = time.monotonic()
+    wanted = asked.wanted
+    refuse(asked)
+    begin("looking at the folder")
+    seen, files = look(Path(wanted.folder), wanted.height, wanted.width)
+    for line in words.seen(seen):
+        say(line)
+    found = race.prepare(wanted, files, seen.rate)
+    for record in found.records:
+        told(record)
+    ended = _raced(found, asked.seconds * (1 - AGAIN) - (time.monotonic() - started), told, begin)
+    given = advice.advice(seen, found, ended, asked.command)
+    if given.answer.recommended is None:
+        return given
+    if ended != "interrupted":
+        begin("measuring the answer again")
+        given = _again(given, found, max(20.0, asked.seconds - (time.monotonic() - started)), told)
+    if given.again and given.again.problem:
+        return given
+    _hand_out(asked, given)
+    return msgspec.structs.replace(given, written=True)
+
+
+def _raced(found: Race, seconds: float, told: Callable[[Record], None], begin: Callable[[str], None]) -> str:
+    try:
+        found.run(seconds, told, begin)
+    except KeyboardInterrupt:
+        if not found.records:
+            raise
+        return "interrupted"
+    rounds = len({each.round for each in found.records})
+    return "answered" if found.is_over(rounds) else "time"
+
+
+def _again(given: Advice, found: Race, seconds: float, told: Callable[[Record], None]) -> Advice:
+    name = given.answer.recommended
+    if name is None:
+        return given
+    try:
+        record = found.again(name, seconds, told)
+    except KeyboardInterrupt:
+        return given
+    return msgspec.structs.replace(given, again=advice.again(found, given.answer, record))
+
+
+def _hand_out(asked: Asked, given: Advice) -> None:
+    """Write the loader."""
+    name = given.answer.recommended
+    if name is None:
+        return
+    heading = words.heading(given, asked.out.stem, f"{datetime.now(UTC):%Y-%m-%d}")
+    try:
+        _durable.write(asked.out, written.stand_alone(name, heading, race.settings_of(asked.wanted)))
+    except OSError as error:
+        raise InputError(f"cannot write {asked.out}: {error.strerror or error}; all trials are kept") from error

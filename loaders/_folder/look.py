@@ -1,0 +1,175 @@
+"""What is in a folder: how many images, of what size, with which labels. Nothing is written into it."""
+
+from __future__ import annotations
+
+import os
+import random
+import statistics
+import time
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+
+from loaders._errors import InputError
+from loaders._folder.written import files
+
+MOST_OPENED = 2000
+"""Images whose size and EXIF data are read; of more, these are drawn at random."""
+
+DECODING = 4.0
+"""Seconds that decoding may take here."""
+
+TURNED = 274
+"""EXIF's tag of the orientation, which is 1 for an upright picture."""
+
+
+class Look(msgspec.Struct, frozen=True):
+    """What was seen.
+
+    Attributes
+    ----------
+    name
+        Of the folder, without its path.
+    images
+        How many there are.
+    labels
+        The number of images by the name of the first subfolder; empty for those at the top.
+    formats, others
+        The number of files by suffix: of images, and of other files.
+    size
+        In bytes, of all images; reckoned from those that were opened if these are not all.
+    opened, decoded
+        How many images were opened for their size, and how many decoded; if not all, drawn at random.
+    broken
+        The images that cannot be read, of those that were decoded.
+    turned
+        The number of opened images that EXIF turns or mirrors.
+    median, largest
+        Width and height in pixels: the median of each, and the image with the most pixels.
+    rate
+        Images a second that all cores decode. Only for the plan of the trials; what is reported is measured.
+    """
+
+    name: str
+    images: int
+    labels: dict[str, int]
+    formats: dict[str, int]
+    others: dict[str, int]
+    size: int
+    opened: int
+    decoded: int
+    broken: list[str]
+    turned: int
+    median: tuple[int, int]
+    largest: tuple[int, int]
+    rate: float
+
+
+def look(folder: Path, height: int, width: int) -> tuple[Look, list[files.File]]:
+    """Look at a folder, and return what was seen with the images that can be read and their labels.
+
+    Raises
+    ------
+    InputError
+        If there is no such folder, or no image in it that can be read.
+    """
+    if not folder.is_dir():
+        raise InputError(f"{folder}: {'not a folder' if folder.exists() else 'no such folder'}")
+    others, found = _others(folder), files.files_of(folder)
+    if not found:
+        there = f"; there are {_counted(others)}" if others else ""
+        raise InputError(f"{folder} holds no images that end in {', '.join(files.SUFFIXES)}{there}")
+    drawn = random.Random(1).sample(found, min(len(found), MOST_OPENED))  # noqa: S311
+    sizes, turned = _opened([path for path, _ in drawn])
+    broken, decoded, rate = _decoded([path for path, _ in drawn], height, width)
+    readable = [each for each in found if each[0] not in broken]
+    if not readable or not sizes:
+        raise InputError(f"{folder}: none of its {len(found)} images can be read, such as {found[0][0]}")
+    below = [path.removeprefix(str(folder)).lstrip(os.sep).split(os.sep) for path, _ in found]  # noqa: PTH206 - fast
+    return Look(
+        name=folder.resolve().name,
+        images=len(found),
+        labels=dict(Counter(parts[0] if len(parts) > 1 else "" for parts in below)),
+        formats=dict(Counter(path.lower().rpartition(".")[2] for path, _ in found).most_common()),
+        others=others,
+        size=round(sum(_size(path) for path, _ in drawn) / len(drawn) * len(found)),
+        opened=len(sizes),
+        decoded=decoded,
+        broken=[str(Path(each).relative_to(folder)) for each in broken],
+        turned=turned,
+        median=(round(statistics.median(w for w, _ in sizes)), round(statistics.median(h for _, h in sizes))),
+        largest=max(sizes, key=lambda size: size[0] * size[1]),
+        rate=rate,
+    ), readable
+
+
+def _others(folder: Path) -> dict[str, int]:
+    """Count the files that are no images, by suffix."""
+    found: Counter[str] = Counter()
+    for _, below, names in os.walk(folder):
+        below[:] = [name for name in below if not name.startswith(".")]
+        found.update(
+            Path(name).suffix.lower() or "no suffix"
+            for name in names
+            if not name.startswith(".") and not name.lower().endswith(files.SUFFIXES)
+        )
+    return dict(found.most_common())
+
+
+def _opened(paths: Sequence[str]) -> tuple[list[tuple[int, int]], int]:
+    """Return the width and height of each image that can be opened, and how many EXIF turns."""
+    from PIL import Image
+
+    sizes, turned = [], 0
+    Image.MAX_IMAGE_PIXELS = None  # nothing is decoded
+    for path in paths:
+        try:
+            with Image.open(path) as image:
+                sizes.append(image.size)
+                turned += image.getexif().get(TURNED, 1) != 1
+        except Exception:  # noqa: BLE001, S112 - a broken image may raise anything; decoding says what cannot be read
+            continue
+    return sizes, turned
+
+
+def _decoded(paths: Sequence[str], height: int, width: int) -> tuple[set[str], int, float]:
+    """Decode on all cores, for as long as it may take; return what cannot be, how many were, and how many a second."""
+    import cv2
+    import numpy as np
+
+    cv2.setNumThreads(1)
+
+    def is_read(path: str) -> bool:
+        try:
+            encoded = np.fromfile(path, np.uint8)
+            picture = cv2.imdecode(encoded, cv2.IMREAD_COLOR) if encoded.size else None
+        except (OSError, cv2.error):
+            return False
+        if picture is not None:
+            cv2.resize(picture, (width, height), interpolation=cv2.INTER_AREA)
+        return picture is not None
+
+    broken: set[str] = set()
+    count, begun, cores = 0, time.perf_counter(), os.cpu_count() or 1
+    with ThreadPoolExecutor(cores) as pool:
+        for start in range(0, len(paths), 8 * cores):
+            if time.perf_counter() - begun > DECODING:
+                break
+            part = paths[start : start + 8 * cores]
+            broken.update(path for path, read in zip(part, pool.map(is_read, part), strict=True) if not read)
+            count += len(part)
+    return broken, count, count / (time.perf_counter() - begun)
+
+
+def _size(path: str) -> int:
+    try:
+        return Path(path).stat().st_size
+    except OSError:  # it has vanished
+        return 0
+
+
+def _counted(found: dict[str, int]) -> str:
+    return ", ".join(f"{count} {suffix}" for suffix, count in found.items())

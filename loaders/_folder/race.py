@@ -1,0 +1,302 @@
+"""Which trials of a folder's loaders are run, and until when: interleaved rounds, from which the slow ones drop out."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import random
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import msgspec
+
+from loaders import _durable
+from loaders._advise import candidates
+from loaders._advise.choose import Candidate, Reckoned, Settings, reckon
+from loaders._corpus import NO_CORPUS
+from loaders._folder import question, written
+from loaders._folder.written.files import File
+from loaders._trial import Record, Trial, log, machine, run_trial
+from loaders._trial.forks import Forks
+
+MODULES: dict[str, Sequence[str]] = {
+    "cv2": (),
+    "keras": (),
+    "keras.src.trainers.data_adapters.py_dataset_adapter": (),
+    "numpy": (),
+    "tensorflow": (),
+}
+"""What the loaders import."""
+
+BEYOND = 1.5
+"""A loader that takes so many times as long as the best drops out after a round."""
+
+WHOLE = 10
+"""A folder with fewer batches is measured whole."""
+
+EPOCH = 1.0
+"""Seconds that an epoch of the largest amount should take where all cores decode."""
+
+FEWEST, MOST = 12, 64
+"""Batches in the largest amount, at least and at most."""
+
+LEAST_ROUNDS, MOST_ROUNDS = 3, 12
+"""Rounds before an answer may end the race, and rounds that end it."""
+
+WITHIN = timedelta(hours=24)
+"""Older trials are not continued."""
+
+GIVE_UP_AFTER = 2
+"""A loader that has failed so often is not run again."""
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """What a person has: a folder, bytes of memory, seconds of a training step (0: none), and the form of a batch."""
+
+    folder: str
+    memory: int
+    step: float
+    batch: int
+    height: int
+    width: int
+    epochs: int
+
+    def settings(self, images: int) -> Settings:
+        """Return what a loader is chosen for."""
+        return Settings(self.memory, self.step, self.batch, images, self.epochs)
+
+
+@dataclass
+class Race:
+    """The trials of one folder, on disk as soon as they exist.
+
+    Attributes
+    ----------
+    images
+        How many there are that can be read.
+    sample
+        The images that are measured with, and those that are held out.
+    amounts
+        The numbers of images, the smallest first; the last is the whole sample.
+    records
+        What has been run, those of an interrupted race included.
+    """
+
+    wanted: Wanted
+    images: int
+    sample: list[File]
+    held_out: list[File]
+    amounts: list[int]
+    directory: Path
+    records: list[Record] = field(default_factory=list)
+
+    def candidates(self) -> list[Candidate]:
+        """Return every loader, with what has been measured of it, and the bare decoder."""
+        return [self._candidate(name) for name in [question.DECODING, *written.names()]]
+
+    def _candidate(self, name: str) -> Candidate:
+        own = [each for each in self.records if each.strategy == name]
+        if name == question.DECODING:
+            return Candidate(name, ceiling=True, amounts=candidates.amounts(own), problem=candidates.problem(own))
+        return Candidate(
+            name,
+            converts=written.converts(name),
+            lines=written.lines(name),
+            batch=self.wanted.batch,
+            amounts=candidates.amounts(own),
+            problem=candidates.problem(own),
+        )
+
+    def reckoned(self) -> Reckoned:
+        """Return what follows from the trials for all images."""
+        return reckon(self.candidates(), self.wanted.settings(self.images))
+
+    def running(self) -> list[str]:
+        """Return the loaders that are still in the race: not much slower than one that surely fits into memory."""
+        found = self.reckoned()
+        means = {
+            name: statistics.fmean(totals.values())
+            for name, totals in found.totals.items()
+            if totals and name != question.DECODING and self._of(name, self.amounts[-1])
+        }
+        best = min((mean for name, mean in means.items() if self._fits(found, name)), default=math.inf)
+        out = {name for name, mean in means.items() if mean > BEYOND * best}
+        failed = {name for name in written.names() if self._failures(name) >= GIVE_UP_AFTER}
+        return [name for name in written.names() if name not in out | failed]
+
+    def _fits(self, found: Reckoned, name: str) -> bool:
+        """Whether a loader surely fits: by its law, or even if its memory grew in proportion to the images."""
+        bound = found.memory.get(name)
+        if bound and bound.high is not None:
+            return bound.high <= self.wanted.memory
+        needed = [r.metrics.needed_memory for r in self._of(name, self.amounts[-1]) if r.metrics.needed_memory]
+        share = max(1.0, self.images / self.amounts[-1])
+        return bool(needed) and share * statistics.fmean(needed) <= self.wanted.memory
+
+    def _failures(self, name: str) -> int:
+        return sum(each.status != "ok" for each in self.records if each.strategy == name)
+
+    def _of(self, name: str, amount: int) -> list[Record]:
+        return [each for each in self.records if each.strategy == name and each.case["images"] == str(amount)]
+
+    def is_over(self, index: int) -> bool:
+        """Whether more rounds would change nothing: there is an answer with no rival left."""
+        if index < LEAST_ROUNDS:
+            return False
+        decision = self.reckoned().decide(self.wanted.memory)
+        return index >= MOST_ROUNDS or (decision.recommended is not None and decision.decided)
+
+    def run(self, seconds: float, told: Callable[[Record], None], begin: Callable[[str], None]) -> None:
+        """Run rounds until there is an answer, or the time is over."""
+        end = time.monotonic() + seconds
+        with log.exclusive(machine.machine_name()), Forks(MODULES) as forks:
+            for index in range(MOST_ROUNDS):
+                if self.is_over(index):
+                    return
+                served = False
+                for name, amount in self._round(index):
+                    if self._is_done(index, name, amount):
+                        continue
+                    if end - time.monotonic() <= self._typical(name, amount) / 2:
+                        return
+                    if not served and not forks.reason:
+                        forks.begin()
+                        served = True
+                    begin(f"{name}, {amount} images")
+                    self._keep(self._trial(forks, name, amount, index), told)
+
+    def _round(self, index: int) -> Iterator[tuple[str, int]]:
+        """Yield what a round runs: amount by amount, in a new order.
+
+        The first round begins with the largest amount, after which the slow ones drop out.
+        """
+        order = random.Random(index)  # noqa: S311
+        amounts = list(reversed(self.amounts))
+        if index:
+            order.shuffle(amounts)
+        for amount in amounts:
+            names = self.running()
+            if amount == self.amounts[-1]:
+                names.append(question.DECODING)
+            order.shuffle(names)
+            yield from ((name, amount) for name in names)
+
+    def _is_done(self, index: int, name: str, amount: int) -> bool:
+        failed = self._failures(name) >= GIVE_UP_AFTER
+        return failed or any(each.round == index for each in self._of(name, amount))
+
+    def _trial(self, forks: Forks, name: str, amount: int, index: int) -> Record:
+        checked = amount == self.amounts[0] and not any(r.checked and r.status == "ok" for r in self._of(name, amount))
+        asked = self.trial(name, amount, self.directory / SAMPLE, index, checked=checked)
+        return (
+            forks.run(asked, NO_CORPUS, round=index) if not forks.reason else run_trial(asked, NO_CORPUS, round=index)
+        )
+
+    def trial(self, name: str, amount: int, images: Path, index: int, *, checked: bool) -> Trial:
+        """Return a trial of a loader with so many of the images that a file lists."""
+        call = question.Call(str(self.directory.absolute()), str(images.absolute()), self.wanted.step)
+        return Trial(
+            question=question.NAME,
+            strategy=name,
+            case=question.case_of(call, amount),
+            corpus="",
+            seed=index + 1,
+            epochs=2,
+            outside=[question.FILE],
+            deadline=300.0,
+            checked=checked,
+        )
+
+    def _keep(self, record: Record, told: Callable[[Record], None]) -> None:
+        log.append(self.directory / log.NAME, record)
+        self.records.append(record)
+        told(record)
+
+    def _typical(self, name: str, amount: int) -> float:
+        """Return the seconds that a trial probably takes."""
+        own = [each.seconds for each in self._of(name, amount)]
+        others = [each.seconds for each in self.records if each.case["images"] == str(amount)]
+        return statistics.median(own or others or [0.0])
+
+    def again(self, name: str, seconds: float, told: Callable[[Record], None]) -> Record | None:
+        """Run a loader on the images that were held out, checked; on all of them if none were.
+
+        Returns ``None`` if that would take longer than these seconds.
+        """
+        before = self._of(name, self.amounts[-1])
+        if not before:
+            return None
+        files = self.held_out or self.sample
+        each = statistics.median(record.seconds for record in before) / self.amounts[-1]
+        count = min(len(files), int(seconds / (2 * each)))  # a check reads everything three times more
+        if count < min(len(files), self.amounts[-1]) // 4:
+            return None
+        path = self.directory / HELD_OUT
+        _durable.write(path, msgspec.json.encode(files[:count]).decode())
+        record = run_trial(self.trial(name, count, path, 0, checked=True), NO_CORPUS)
+        told(record)
+        return record
+
+
+SAMPLE, HELD_OUT = "sample.json", "held-out.json"
+
+
+def prepare(wanted: Wanted, files: list[File], rate: float) -> Race:
+    """Draw the sample, write the loaders, and read what an interrupted race has left.
+
+    The same folder with the same images is continued, for whatever memory and number of epochs.
+    """
+    key = hashlib.sha256(
+        msgspec.json.encode([wanted.folder, wanted.batch, wanted.height, wanted.width, wanted.step, len(files)])
+    ).hexdigest()[:12]
+    directory = log.results_root() / machine.machine_name() / "folders" / key
+    shuffled = random.Random(key).sample(files, len(files))  # noqa: S311
+    amounts = amounts_of(len(files), wanted.batch, rate)
+    directory.mkdir(parents=True, exist_ok=True)
+    for name in written.names():
+        text = written.stand_alone(name, f"{name}: measured on {Path(wanted.folder).name}.", settings_of(wanted))
+        _durable.write(directory / f"{name}.py", text)
+    before = log.read(directory / log.NAME) if (directory / log.NAME).exists() else []
+    if not before or not _goes_on(before, directory, shuffled):
+        (directory / log.NAME).unlink(missing_ok=True)
+        before = []
+        sample = shuffled[: amounts[-1]]
+        _durable.write(directory / SAMPLE, msgspec.json.encode(sample).decode())
+    else:
+        sample = msgspec.json.decode((directory / SAMPLE).read_bytes(), type=list[File])
+        amounts = sorted({int(each.case["images"]) for each in before})
+    return Race(wanted, len(files), sample, shuffled[len(sample) :], amounts, directory, before)
+
+
+def settings_of(wanted: Wanted) -> dict[str, int]:
+    """Return the constants of a written loader."""
+    return {"BATCH": wanted.batch, "HEIGHT": wanted.height, "WIDTH": wanted.width}
+
+
+def _goes_on(before: Sequence[Record], directory: Path, files: Sequence[File]) -> bool:
+    """Whether earlier trials may be joined: recent, of these images, on this processor and at this commit."""
+    sample = msgspec.json.decode((directory / SAMPLE).read_bytes(), type=list[File])
+    first = before[0]
+    return (
+        datetime.now(UTC) - datetime.fromisoformat(first.started) < WITHIN
+        and sample == list(files[: len(sample)])
+        and {each.environment.cpu for each in before} <= {machine.processor(), ""}
+        and {each.environment.commit for each in before} == {machine.commit()}
+    )
+
+
+def amounts_of(images: int, batch: int, rate: float) -> list[int]:
+    """Return three numbers of images, each twice the one before; only one for a folder of few batches.
+
+    The smallest fills what holds batches, so that memory follows its law from there on. The largest takes about a
+    second to decode, and leaves images to hold out where there are enough.
+    """
+    batches = images // batch
+    if batches < WHOLE:
+        return [images]
+    most = min(max(FEWEST, int(EPOCH * rate / batch)), MOST, batches)
+    return [max(1, most // 4) * batch, most // 2 * batch, most * batch]

@@ -1,0 +1,137 @@
+"""The advice in sentences."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+
+from loaders import _words
+from loaders._folder.advice import Advice, Again
+from loaders._folder.look import Look
+
+NAMED = 3
+"""Of a long list."""
+
+WIDTH = 110
+"""Of a line in a docstring."""
+
+
+def seen(look: Look) -> Iterator[str]:
+    """Yield what was seen in the folder."""
+    formats = ", ".join(f"{count} {suffix}" for suffix, count in look.formats.items())
+    named = {label: count for label, count in look.labels.items() if label}
+    at_top = look.labels.get("", 0)
+    labels = f"{len(look.labels)} labels" if len(look.labels) > 1 else "one label"
+    top = f" ({at_top} of the images lie at the top and have a label of their own)" if at_top and named else ""
+    yield f"{look.images} images ({formats}), {labels}{top}, {_words.amount(look.size)} on disk."
+    width, height = look.median
+    most = "×".join(map(str, look.largest))
+    part = "" if look.opened == look.images else f"; {look.opened} of them were opened"
+    yield f"Their size: {width}×{height} pixels in the median, {most} at most{part}."
+    if look.turned:
+        yield f"{look.turned} are turned by their EXIF data, which the loaders do as well."
+    if look.broken:
+        more = f" and {len(look.broken) - NAMED} more" if len(look.broken) > NAMED else ""
+        few = ", ".join(look.broken[:NAMED])
+        yield f"{len(look.broken)} cannot be read and are left out: {few}{more}."
+    if look.decoded < look.images:
+        yield f"{look.decoded} images were decoded to see whether they can be read; the loaders leave out what cannot."
+    if look.others:
+        counts = ", ".join(f"{count} {suffix}" for suffix, count in list(look.others.items())[:NAMED])
+        yield f"Other files, which are not loaded: {counts}{', …' if len(look.others) > NAMED else ''}."
+
+
+def whole(found: Advice) -> str:
+    """Say how much memory all images take, decoded."""
+    pixels = found.folder.images * found.asked.height * found.asked.width * 3
+    size = f"{found.asked.height}×{found.asked.width}"
+    return f"Decoded to {size} they take {_words.amount(pixels)} as uint8, {_words.amount(4 * pixels)} as float32."
+
+
+def ceiling(found: Advice) -> str:
+    """Say what the machine can decode, and whether that is enough."""
+    if found.ceiling is None:
+        return ""
+    rate = _words.estimated(found.ceiling, lambda each: f"{each:.3g} images/s")
+    said = f"Bare decoding on all cores: {rate}."
+    if found.demand is None:
+        return said
+    asks = f"A step of {_words.duration(found.asked.step)} with {found.asked.batch} images asks for {found.demand:.3g}"
+    low, high = found.ceiling.low, found.ceiling.high
+    if low is None or high is None:
+        return f"{said} {asks}."
+    if high < found.demand:
+        return f"{said} {asks}: decoding in every epoch cannot keep up."
+    if low > found.demand:
+        return f"{said} {asks}: a good loader keeps up."
+    return f"{said} {asks}: whether decoding can keep up is undecided."
+
+
+def changes(found: Advice) -> Iterator[str]:
+    """Yield what more memory would change."""
+    for each in found.changes:
+        if each.judged is None:
+            yield f"The least memory that would do is {_words.amount(each.memory)}, for {each.loader}."
+        else:
+            faster = _words.times(each.judged)
+            yield f"With {_words.amount(each.memory)}: {each.loader}, {faster} over {found.asked.epochs} epochs."
+
+
+def again(found: Again) -> str:
+    """Set what was measured again beside what was predicted."""
+    which = f"{found.images} images that were held out" if found.held_out else f"all {found.images} images"
+    if found.problem:
+        return f"Run again on {which}, it {found.problem}"
+    said = []
+    if found.time is not None:
+        predicted = _words.estimated(found.predicted_time, _words.duration)
+        said.append(f"{_words.duration(found.time)} an image (predicted {predicted})")
+    if found.memory is not None:
+        predicted = _words.estimated(found.predicted_memory, _words.amount)
+        said.append(f"{_words.amount(found.memory)} of memory (predicted {predicted})")
+    return f"Measured again on {which}, each of which came once an epoch, with its label: {', '.join(said)}."
+
+
+def ended(found: Advice) -> str:
+    """Say why the answer is not better, if it could be."""
+    if found.ended == "answered":
+        return ""
+    why = "It was interrupted" if found.ended == "interrupted" else "The time was over"
+    return f"{why} before every doubt was; the same command goes on."
+
+
+def answer(found: Advice) -> list[str]:
+    """Return the answer, how sure it is, and what would change it."""
+    doubt = "" if found.answer.decided else " (undecided)"
+    head = f"Use {found.answer.recommended}{doubt}." if found.answer.recommended else "No loader can be recommended."
+    said = [head, found.answer.because, ceiling(found), *changes(found)]
+    said += [again(found.again)] if found.again else []
+    return [each for each in [*said, ended(found)] if each]
+
+
+def usage(found: Advice, module: str) -> str:
+    """Return the code that trains with the loader."""
+    return (
+        f'    from {module} import batches\n    model.fit(batches("{found.folder.name}"), epochs={found.asked.epochs})'
+    )
+
+
+def heading(found: Advice, module: str, date: str) -> str:
+    """Return the docstring of the loader that is handed out."""
+    source, asked = found.answer.source, found.asked
+    step = f"steps of {_words.duration(asked.step)}" if asked.step else "no training step"
+    where = f"{source.cpu}, {source.cores} cores, {source.rounds} rounds" if source else ""
+    lines = [
+        f"Load the images of a folder for training with TensorFlow: ``{found.answer.recommended}``.",
+        usage(found, module),
+        f"Written by ``python -m loaders advise`` on {date}. Measured with {found.folder.images} images in "
+        f"{found.folder.name}, {step}, batches of {asked.batch}, {_words.amount(asked.memory)} of memory ({where}).",
+        found.answer.because,
+    ]
+    return "\n\n".join(each if each.startswith("    ") else _wrapped(each) for each in lines) + "\n"
+
+
+def _wrapped(text: str) -> str:
+    """Return a paragraph of a docstring, in which nothing may end it."""
+    lines = textwrap.fill(text, WIDTH, break_on_hyphens=False, break_long_words=False)
+    return lines.replace("\\", "/").replace('"', "'")

@@ -1,0 +1,26 @@
+"""The images of a folder, and their labels."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+SUFFIXES = (".bmp", ".jpeg", ".jpg", ".png")
+
+File = tuple[str, int]
+"""The path of an image, and its label."""
+
+
+def files_of(folder: str | Path) -> list[File]:
+    """Return the images below a folder, each with its label: the first subfolder in its path, numbered by name.
+
+    Images that lie in the folder itself come first in that order, if there are any.
+    """
+    found: dict[str, list[str]] = {}
+    for directory, below, names in os.walk(folder):
+        below[:] = sorted(name for name in below if not name.startswith("."))
+        first = Path(directory).relative_to(folder).parts[:1]
+        images = [name for name in sorted(names) if name.lower().endswith(SUFFIXES) and not name.startswith(".")]
+        found.setdefault("".join(first), []).extend(str(Path(directory, name)) for name in images)
+    labels = sorted(name for name, paths in found.items() if paths)
+    return [(path, label) for label, name in enumerate(labels) for path in found[name]]

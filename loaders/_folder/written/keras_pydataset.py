@@ -1,0 +1,46 @@
+"""A Keras ``PyDataset`` with a worker thread for each core."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+
+from loaders._folder.written.files import File
+from loaders._folder.written.image import BATCH, Batch, empty, put, without
+
+QUEUE = 2
+"""Batches that wait to be used."""
+
+
+def pipeline(files: Sequence[File], random: np.random.Generator) -> Any:
+    """Return the batches."""
+    return Images(files, random)
+
+
+class Images(keras.utils.PyDataset):  # type: ignore[misc] # keras ships without types
+    """The images of a folder, a batch at a time."""
+
+    def __init__(self, files: Sequence[File], random: np.random.Generator) -> None:
+        super().__init__(workers=os.cpu_count() or 1, max_queue_size=QUEUE)
+        self._files, self._random = files, random
+        self.on_epoch_end()
+
+    def __len__(self) -> int:
+        return math.ceil(len(self._files) / BATCH)
+
+    def __getitem__(self, index: int) -> Batch:
+        part = [self._files[place] for place in self._order[index * BATCH : (index + 1) * BATCH]]
+        batch = empty(part)
+        read = [put(path, into) for (path, _), into in zip(part, batch[0], strict=True)]
+        if not any(read):
+            raise ValueError(f"none of the {len(part)} images of a batch can be read, such as {part[0][0]}")
+        return without(batch, read)
+
+    def on_epoch_end(self) -> None:
+        """Choose the order of the next epoch."""
+        self._order = self._random.permutation(len(self._files))
