@@ -33,6 +33,7 @@ A room with an underscore is machinery:
 ``_check``        whether a change made a strategy slower or fatter
 ``_advise``       which strategy a reader should take
 ``_probe``        the instruments on a pipeline of somebody's own
+``_folder``       advice on somebody's own folder of images, with a loader for it
 ``_evidence``     how often the judge and the check are wrong
 ``_report``       the comparison page, the README's figures, asv's plugin
 ``_cli``          the command line, one module for each command

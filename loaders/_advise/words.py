@@ -83,8 +83,13 @@ def answer(
     settings: Settings,
     source: Source | None,
     measure: str,
+    left: str = "",
 ) -> Answer:
-    """Return the decision on the candidates in words; ``measure`` is the command that measures them."""
+    """Return the decision on the candidates in words.
+
+    ``measure`` is the command that measures them; ``left`` says which of them a recommendation was chosen from, if not
+    from all.
+    """
     reckoned = reckon(candidates, settings)
     decision = reckoned.decide(settings.memory)
     rank = {name: index for index, name in enumerate(CHOICE)}
@@ -99,7 +104,7 @@ def answer(
         )
     )
     said = (
-        _why(decision, reckoned, settings, source)
+        _why(decision, reckoned, settings, source, left)
         if decision.recommended
         else _why_not(decision, reckoned, settings, measure)
     )
@@ -184,7 +189,7 @@ def _ratio(judged: Judged) -> str:
     return f"undecided ({low} to {high}){rounds}"
 
 
-def _why(decision: Decision, reckoned: Reckoned, settings: Settings, source: Source | None) -> Iterator[str]:
+def _why(decision: Decision, reckoned: Reckoned, settings: Settings, source: Source | None, left: str) -> Iterator[str]:
     """Yield the sentences of a recommendation, first whether loading is the bottleneck."""
     winner = decision.recommended or ""
     wait = _words.estimated(_waited(reckoned.waits[winner]), _words.duration)
@@ -203,16 +208,16 @@ def _why(decision: Decision, reckoned: Reckoned, settings: Settings, source: Sou
     allowed = [name for name, kind in decision.kinds.items() if kind in CHOICE]
     close = sum(kind in ("recommended", "as good") for kind in decision.kinds.values())
     if len(allowed) == 1:
-        yield f"{winner} is the only strategy that is certain to fit."
+        yield f"{winner} is the only strategy{left} that is certain to fit."
     elif close > 1:
         these = "those that keep up with training" if decision.bottleneck is False else "these"
         yield (
-            f"Of the {len(allowed)} strategies that are certain to fit, {close} are at most 10 % slower than the "
+            f"Of the {len(allowed)} strategies{left} that are certain to fit, {close} are at most 10 % slower than the "
             f"fastest. {winner} is the simplest of {these}."
         )
     else:
         leads = "is the fastest" if decision.decided else "has the shortest time"
-        yield f"{winner} {leads} of the {len(allowed)} strategies that are certain to fit."
+        yield f"{winner} {leads} of the {len(allowed)} strategies{left} that are certain to fit."
     if not decision.decided:
         yield f"Undecided: {_listed(decision.rivals)} may be faster; more rounds would decide."
     memory, law = reckoned.memory[winner], reckoned.laws[winner]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from loaders._advise import words
-from loaders._advise.choose import Reckoned
-from loaders._advise.words import Answer, Source
+from loaders._advise.choose import CHOICE, Reckoned
+from loaders._advise.words import Advised, Answer, Source
 from loaders._folder import question
 from loaders._folder.look import Look
 from loaders._folder.race import Race, Wanted
@@ -82,7 +84,10 @@ def advice(seen: Look, race: Race, ended: str, command: str) -> Advice:
     wanted = race.wanted
     settings, among = wanted.settings(race.images), race.candidates()
     reckoned = race.reckoned()
-    given = words.answer(question.NAME, {}, among, settings, _source(seen, race), command)
+    dropped = race.dropped()
+    left = " still in the race" if dropped else ""
+    given = words.answer(question.NAME, {}, among, settings, _source(seen, race), command, left)
+    given = _with_dropped(given, dropped)
     decoding = [
         each.metrics.samples / each.metrics.steady_time
         for each in race.records
@@ -97,6 +102,18 @@ def advice(seen: Look, race: Race, ended: str, command: str) -> Advice:
         changes=changes(reckoned, given),
         ended=ended,
     )
+
+
+def _with_dropped(given: Answer, dropped: Mapping[str, str]) -> Answer:
+    """Say of loaders that dropped out of the race why nothing more is known of them."""
+
+    def told(one: Advised) -> Advised:
+        if one.name not in dropped or one.kind in ("recommended", "as good", "does not fit"):
+            return one
+        return msgspec.structs.replace(one, kind="slower", verdict=dropped[one.name])
+
+    found = sorted(map(told, given.strategies), key=lambda each: each.kind not in CHOICE)
+    return msgspec.structs.replace(given, strategies=found)
 
 
 def changes(reckoned: Reckoned, given: Answer) -> list[Change]:

@@ -80,7 +80,7 @@ def run(
         return given
     if ended != "interrupted":
         begin("measuring the answer again")
-        given = _again(given, found, max(20.0, asked.seconds - (time.monotonic() - started)), told)
+        given = _again(given, found, asked.seconds - (time.monotonic() - started), told)
     if given.again and given.again.problem:
         return given
     _hand_out(asked, given)

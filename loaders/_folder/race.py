@@ -14,9 +14,9 @@ from pathlib import Path
 
 import msgspec
 
-from loaders import _durable
+from loaders import _durable, _words
 from loaders._advise import candidates
-from loaders._advise.choose import Candidate, Reckoned, Settings, reckon
+from loaders._advise.choose import KEEPS_UP, Candidate, Reckoned, Settings, reckon
 from loaders._corpus import NO_CORPUS
 from loaders._folder import question, written
 from loaders._folder.written.files import File
@@ -38,8 +38,8 @@ BEYOND = 1.5
 WHOLE = 10
 """A folder with fewer batches is measured whole."""
 
-EPOCH = 1.0
-"""Seconds that an epoch of the largest amount should take where all cores decode."""
+EPOCH = 0.6
+"""Seconds that an epoch of the largest amount should take where all cores decode, or training waits for nothing."""
 
 FEWEST, MOST = 12, 64
 """Batches in the largest amount, at least and at most."""
@@ -49,6 +49,12 @@ LEAST_ROUNDS, MOST_ROUNDS = 3, 12
 
 WITHIN = timedelta(hours=24)
 """Older trials are not continued."""
+
+START = 8.0
+"""Seconds that a fresh process needs to begin, with TensorFlow's import."""
+
+CHECKED = 4.5
+"""A trial that is checked takes so many times as long as one that is not: each image is read four times more."""
 
 GIVE_UP_AFTER = 2
 """A loader that has failed so often is not run again."""
@@ -116,17 +122,37 @@ class Race:
         return reckon(self.candidates(), self.wanted.settings(self.images))
 
     def running(self) -> list[str]:
-        """Return the loaders that are still in the race: not much slower than one that surely fits into memory."""
+        """Return the loaders that are still in the race."""
+        out = self.dropped()
+        return [name for name in written.names() if name not in out and self._failures(name) < GIVE_UP_AFTER]
+
+    def dropped(self) -> dict[str, str]:
+        """Return the loaders that have dropped out, and why.
+
+        They are much slower than one that surely fits into memory, or not needed: where the simplest that surely fits
+        keeps up with training beyond doubt, only it and the fastest go on.
+        """
         found = self.reckoned()
         means = {
             name: statistics.fmean(totals.values())
             for name, totals in found.totals.items()
             if totals and name != question.DECODING and self._of(name, self.amounts[-1])
         }
-        best = min((mean for name, mean in means.items() if self._fits(found, name)), default=math.inf)
-        out = {name for name, mean in means.items() if mean > BEYOND * best}
-        failed = {name for name in written.names() if self._failures(name) >= GIVE_UP_AFTER}
-        return [name for name in written.names() if name not in out | failed]
+        fitting = [each for each in self.candidates() if each.name in means and self._fits(found, each.name)]
+        if not fitting:
+            return {}
+        best = min(fitting, key=lambda each: means[each.name]).name
+        out = {
+            name: f"dropped out: {_words.factor(mean / means[best])} as slow as the best so far"
+            for name, mean in means.items()
+            if mean > BEYOND * means[best]
+        }
+        idle = [each for each in fitting if waits_of(found, each.name) < KEEPS_UP / 2]
+        if idle and len(means) == len(written.names()):
+            simplest = min(idle, key=lambda each: each.effort).name
+            why = f"not needed: {simplest} keeps up with training, and is simpler"
+            out |= {name: why for name in means if name not in (*out, simplest, best)}
+        return out
 
     def _fits(self, found: Reckoned, name: str) -> bool:
         """Whether a loader surely fits: by its law, or even if its memory grew in proportion to the images."""
@@ -161,7 +187,7 @@ class Race:
                 for name, amount in self._round(index):
                     if self._is_done(index, name, amount):
                         continue
-                    if end - time.monotonic() <= self._typical(name, amount) / 2:
+                    if end - time.monotonic() <= self._typical(name, amount):
                         return
                     if not served and not forks.reason:
                         forks.begin()
@@ -190,7 +216,9 @@ class Race:
         return failed or any(each.round == index for each in self._of(name, amount))
 
     def _trial(self, forks: Forks, name: str, amount: int, index: int) -> Record:
-        checked = amount == self.amounts[0] and not any(r.checked and r.status == "ok" for r in self._of(name, amount))
+        # Not before the slow ones have dropped out: a check reads everything four times more.
+        unproven = not any(each.checked and each.status == "ok" for each in self._of(name, amount))
+        checked = unproven and amount == self.amounts[0] and (index > 0 or len(self.amounts) > 1)
         asked = self.trial(name, amount, self.directory / SAMPLE, index, checked=checked)
         return (
             forks.run(asked, NO_CORPUS, round=index) if not forks.reason else run_trial(asked, NO_CORPUS, round=index)
@@ -232,14 +260,20 @@ class Race:
             return None
         files = self.held_out or self.sample
         each = statistics.median(record.seconds for record in before) / self.amounts[-1]
-        count = min(len(files), int(seconds / (2 * each)))  # a check reads everything three times more
-        if count < min(len(files), self.amounts[-1]) // 4:
+        count = min(len(files), int((seconds - START) / (CHECKED * each)))
+        if count < min(len(files), self.wanted.batch):
             return None
         path = self.directory / HELD_OUT
         _durable.write(path, msgspec.json.encode(files[:count]).decode())
         record = run_trial(self.trial(name, count, path, 0, checked=True), NO_CORPUS)
         told(record)
         return record
+
+
+def waits_of(found: Reckoned, name: str) -> float:
+    """Return the share of a step that it waits for a loader; infinite without a step."""
+    share = found.shares.get(name)
+    return share.value if share else math.inf
 
 
 SAMPLE, HELD_OUT = "sample.json", "held-out.json"
@@ -255,7 +289,7 @@ def prepare(wanted: Wanted, files: list[File], rate: float) -> Race:
     ).hexdigest()[:12]
     directory = log.results_root() / machine.machine_name() / "folders" / key
     shuffled = random.Random(key).sample(files, len(files))  # noqa: S311
-    amounts = amounts_of(len(files), wanted.batch, rate)
+    amounts = amounts_of(len(files), wanted.batch, rate, wanted.step)
     directory.mkdir(parents=True, exist_ok=True)
     for name in written.names():
         text = written.stand_alone(name, f"{name}: measured on {Path(wanted.folder).name}.", settings_of(wanted))
@@ -289,14 +323,14 @@ def _goes_on(before: Sequence[Record], directory: Path, files: Sequence[File]) -
     )
 
 
-def amounts_of(images: int, batch: int, rate: float) -> list[int]:
+def amounts_of(images: int, batch: int, rate: float, step: float) -> list[int]:
     """Return three numbers of images, each twice the one before; only one for a folder of few batches.
 
-    The smallest fills what holds batches, so that memory follows its law from there on. The largest takes about a
-    second to decode, and leaves images to hold out where there are enough.
+    The smallest fills what holds batches, so that memory follows its law from there on. The largest is
+    read in about ``EPOCH`` seconds, and leaves images to hold out where there are enough.
     """
     batches = images // batch
     if batches < WHOLE:
         return [images]
-    most = min(max(FEWEST, int(EPOCH * rate / batch)), MOST, batches)
+    most = min(max(FEWEST, int(EPOCH / max(batch / rate, step))), MOST, batches)
     return [max(1, most // 4) * batch, most // 2 * batch, most * batch]

@@ -128,10 +128,14 @@ def heading(found: Advice, module: str, date: str) -> str:
         f"{found.folder.name}, {step}, batches of {asked.batch}, {_words.amount(asked.memory)} of memory ({where}).",
         found.answer.because,
     ]
-    return "\n\n".join(each if each.startswith("    ") else _wrapped(each) for each in lines) + "\n"
+    shown = [each if each.startswith("    ") else _wrapped(each) for each in lines]
+    return "\n\n".join(_harmless(each) for each in shown) + "\n"
 
 
 def _wrapped(text: str) -> str:
-    """Return a paragraph of a docstring, in which nothing may end it."""
-    lines = textwrap.fill(text, WIDTH, break_on_hyphens=False, break_long_words=False)
-    return lines.replace("\\", "/").replace('"', "'")
+    return textwrap.fill(text, WIDTH, break_on_hyphens=False, break_long_words=False)
+
+
+def _harmless(text: str) -> str:
+    """Return a part of a docstring without what would end it."""
+    return text.replace("\\", "/").replace('"""', "'''")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterator, Sequence
 
@@ -14,6 +15,8 @@ from loaders._folder.written.files import File
 BATCH = 32
 HEIGHT = 224
 WIDTH = 224
+
+ALIGNED = 64
 
 Batch = tuple[NDArray[np.float32], NDArray[np.int64]]
 """Pixels from -1 to 1, of shape (samples, HEIGHT, WIDTH, 3), in the order red, green, blue; and the labels."""
@@ -51,8 +54,16 @@ def put(path: str, into: NDArray[np.float32]) -> bool:
 
 
 def empty(files: Sequence[File]) -> Batch:
-    """Return a batch with its labels, whose pixels are still to come."""
-    return np.empty((len(files), HEIGHT, WIDTH, 3), np.float32), np.array([label for _, label in files], np.int64)
+    """Return a batch with its labels, whose pixels are still to come.
+
+    Its memory begins at a multiple of 64 bytes: TensorFlow takes such an array as it is, and copies any other.
+    """
+    shape = (len(files), HEIGHT, WIDTH, 3)
+    size = 4 * math.prod(shape)
+    memory = np.empty(size + ALIGNED, np.uint8)
+    start = -memory.ctypes.data % ALIGNED
+    pixels = memory[start : start + size].view(np.float32).reshape(shape)
+    return pixels, np.array([label for _, label in files], np.int64)
 
 
 def without(batch: Batch, read: Sequence[bool]) -> Batch:

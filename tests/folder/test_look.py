@@ -1,0 +1,80 @@
+"""What is seen in a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from loaders._errors import InputError
+from loaders._folder import words
+from loaders._folder.look import look
+from tests.folder import made
+
+
+def test_an_odd_folder_is_told_as_it_is(tmp_path: Path) -> None:
+    made.folder(tmp_path, 6, labels=3)
+    made.image(tmp_path / "top.png", 50, 100, 200)
+    made.image(tmp_path / "label0" / "deeper" / "more.PNG", 51)
+    (tmp_path / "label1" / "broken.jpg").write_bytes(b"\xff\xd8\xff none")
+    (tmp_path / "label1" / "empty.png").write_bytes(b"")
+    (tmp_path / "label1" / "moving.gif").write_bytes(b"GIF89a")
+    (tmp_path / "label2" / "new.webp").write_bytes(b"RIFF")
+    (tmp_path / ".hidden").mkdir()
+    made.image(tmp_path / ".hidden" / "no.png", 52)
+    turned = Image.new("RGB", (30, 20))
+    exif = turned.getexif()
+    exif[274] = 6
+    turned.save(tmp_path / "label2" / "turned.jpg", exif=exif)
+
+    seen, files = look(tmp_path, 16, 16)
+    assert (seen.images, seen.labels) == (11, {"": 1, "label0": 3, "label1": 4, "label2": 3})
+    assert seen.formats == {"png": 9, "jpg": 2}
+    assert seen.others == {".gif": 1, ".webp": 1}
+    assert sorted(seen.broken) == ["label1/broken.jpg", "label1/empty.png"]
+    assert (seen.turned, seen.median, seen.largest) == (1, (32, 24), (200, 100))
+    assert len(files) == 9
+    assert {Path(path).name: label for path, label in files}["top.png"] == 0
+    assert {label for _, label in files} == {0, 1, 2, 3}
+    said = " ".join(words.seen(seen))
+    for part in (
+        "11 images (9 png, 2 jpg), 4 labels",
+        "1 of the images lie",
+        "2 cannot be read",
+        "1 are turned",
+        ".gif",
+    ):
+        assert part in said
+
+
+def test_two_images_with_one_label_are_a_folder(tmp_path: Path) -> None:
+    made.folder(tmp_path, 2, labels=1)
+    seen, files = look(tmp_path, 16, 16)
+    assert (seen.images, len(seen.labels), len(files)) == (2, 1, 2)
+    assert "one label" in " ".join(words.seen(seen))
+
+
+def test_only_some_of_many_images_are_opened_and_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("loaders._folder.look.MOST_OPENED", 5)
+    made.folder(tmp_path, 12)
+    seen, files = look(tmp_path, 16, 16)
+    assert (seen.images, seen.opened, seen.decoded, len(files)) == (12, 5, 5, 12)
+    said = " ".join(words.seen(seen))
+    assert "5 of them were opened" in said
+    assert "5 images were decoded" in said
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda root: root / "none", "no such folder"),
+        (lambda root: made.image(root / "a.png", 1), "not a folder"),
+        (lambda root: root, "holds no images"),
+        (lambda root: (root / "a.gif").write_bytes(b"GIF") and root, "there are 1 .gif"),
+        (lambda root: (root / "a.png").write_bytes(b"none") and root, "none of its 1 images can be read"),
+    ],
+)
+def test_what_is_no_folder_of_images_is_refused_in_words(tmp_path: Path, make, said: str) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(InputError, match=said):
+        look(make(tmp_path), 16, 16)

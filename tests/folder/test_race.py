@@ -1,0 +1,145 @@
+"""Which trials a race runs, and what follows from them."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loaders._folder import advice, race, words
+from loaders._folder.look import Look
+from loaders._trial import Record
+from tests.folder import made
+
+AMOUNTS = [12, 24, 48]
+
+SEEN = Look(
+    "photos", 1000, {"a": 500, "b": 500}, {"png": 1000}, {}, 10**8, 1000, 1000, [], 0, (640, 480), (640, 480), 500.0
+)
+
+
+def advised(asked: race.Wanted, trials: list[Record], amounts: list[int] = AMOUNTS) -> advice.Advice:
+    return advice.advice(SEEN, made.raced(asked, amounts, trials), "answered", "python -m loaders advise photos")
+
+
+@given(
+    images=st.integers(1, 10**6),
+    batch=st.integers(1, 512),
+    rate=st.floats(0.5, 1e5),
+    step=st.sampled_from([0.0, 0.01, 0.05, 2.0]),
+)
+def test_amounts_are_of_whole_batches_and_within_the_folder(images: int, batch: int, rate: float, step: float) -> None:
+    found = race.amounts_of(images, batch, rate, step)
+    if images // batch < race.WHOLE:
+        assert found == [images]
+    else:
+        assert len(set(found)) == 3
+        assert found == sorted(found)
+        assert all(each % batch == 0 for each in found)
+        assert found[-1] <= min(images, race.MOST * batch)
+        assert found[-1] // batch >= min(race.FEWEST, images // batch)
+
+
+def test_the_first_round_begins_with_all_loaders_and_the_decoder() -> None:
+    planned = list(made.raced(made.wanted(), AMOUNTS, [])._round(0))
+    first = planned[: len(made.QUIET) + 1]
+    assert {name for name, _ in first} == {*made.QUIET, "decoding"}
+    assert {amount for _, amount in first} == {48}
+
+
+def test_what_is_much_slower_than_what_surely_fits_drops_out() -> None:
+    asked = made.wanted(step=0.0)
+    found = made.raced(asked, AMOUNTS, made.records([48], 1))
+    assert found.running() == ["load_all", "memory_map"]
+    assert "as slow as the best" in found.dropped()["path_generator"]
+    # Everything decoded needs 20 + 0.5 * 1000 MiB: with less, it may not be what the others are held against.
+    tight = made.raced(msgspec.structs.replace(asked, memory=300 * made.MIB), AMOUNTS, made.records(AMOUNTS, 3))
+    assert "load_all" in tight.running()
+    only = {name: each for name, each in made.QUIET.items() if name != "memory_map"}
+    tight = made.raced(msgspec.structs.replace(asked, memory=300 * made.MIB), AMOUNTS, made.records(AMOUNTS, 3, only))
+    assert "path_generator_pool" in tight.running()
+
+
+def test_where_the_simplest_keeps_up_the_others_are_not_needed() -> None:
+    found = made.raced(made.wanted(step=1.0), AMOUNTS, made.records([48], 1))
+    assert set(found.running()) <= {"path_generator", "load_all", "memory_map"}
+    assert "path_generator" in found.running()
+    assert "path_generator keeps up" in found.dropped()["path_generator_pool"]
+
+
+def test_a_loader_that_fails_twice_is_not_run_again() -> None:
+    trials = [
+        msgspec.structs.replace(each, status="failed", message="no") if each.strategy == "load_all" else each
+        for each in made.records(AMOUNTS, 1)
+    ]
+    assert "load_all" not in made.raced(made.wanted(step=0.0), AMOUNTS, trials).running()
+
+
+def test_the_race_is_over_once_nothing_is_left_open() -> None:
+    asked = made.wanted()
+    assert not made.raced(asked, AMOUNTS, made.records(AMOUNTS, 2)).is_over(2)
+    assert made.raced(asked, AMOUNTS, made.records(AMOUNTS, 6)).is_over(6)
+    assert made.raced(asked, AMOUNTS, []).is_over(race.MOST_ROUNDS)
+
+
+def test_the_fastest_that_fits_is_advised_and_what_more_memory_would_change() -> None:
+    trials = made.records(AMOUNTS, 6)
+    found = advised(made.wanted(step=0.0), trials)
+    assert found.answer.recommended == "load_all"
+    assert found.changes == []
+    less = made.wanted(step=0.0, memory=200 * made.MIB)
+    found = advised(less, trials)
+    assert found.answer.recommended == "memory_map"
+    slower = [each for each in trials if each.strategy != "memory_map"]
+    found = advised(less, slower)
+    assert found.answer.recommended == "path_generator_pool"
+    (change,) = found.changes
+    assert change.loader == "load_all"
+    assert 520 < change.memory / made.MIB < 600
+    (said,) = words.changes(found)
+    assert said.startswith("With 5")
+    assert "faster" in said
+
+
+def test_with_too_little_memory_the_least_that_would_do_is_said() -> None:
+    found = advised(made.wanted(memory=10 * made.MIB), made.records(AMOUNTS, 6))
+    assert found.answer.recommended is None
+    (change,) = found.changes
+    assert change.judged is None
+    assert change.loader == "memory_map"
+    said = words.answer(found)
+    assert said[0] == "No loader can be recommended."
+    assert any("The least memory that would do is " in each for each in said)
+    assert 25 < change.memory / made.MIB < 35
+
+
+def test_a_folder_of_few_batches_is_predicted_from_itself() -> None:
+    trials = made.records([20], 4)
+    found = advice.advice(SEEN, made.raced(made.wanted(step=0.0), [20], trials, images=20), "answered", "")
+    assert found.answer.recommended in ("load_all", "memory_map")
+
+
+@pytest.mark.parametrize(
+    ("rates", "step", "said"),
+    [
+        ([100.0, 101.0, 99.0], 0.01, "cannot keep up"),
+        ([1000.0, 1010.0, 990.0], 0.05, "a good loader keeps up"),
+        ([60.0, 100.0, 80.0], 0.05, "undecided"),
+    ],
+)
+def test_the_ceiling_is_held_against_what_training_asks_for(rates: list[float], step: float, said: str) -> None:
+    trials = made.records(AMOUNTS, 3)
+    for index, rate in enumerate(rates):
+        like = trials[0]
+        metrics = msgspec.structs.replace(like.metrics, samples=48, steady_time=48 / rate)
+        trials.append(msgspec.structs.replace(like, strategy="decoding", metrics=metrics, round=index))
+    assert said in words.ceiling(advised(made.wanted(step=step), trials))
+
+
+def test_the_docstring_of_the_loader_ends_where_it_should() -> None:
+    found = advised(made.wanted(), made.records(AMOUNTS, 6))
+    hostile = msgspec.structs.replace(found, folder=msgspec.structs.replace(SEEN, name='a"""\\b'))
+    text = made.written.stand_alone("load_all", words.heading(hostile, "loader", "2026-11-20"), {})
+    compile(text, "loader.py", "exec")
+    assert max(map(len, text.splitlines())) <= 120

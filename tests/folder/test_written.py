@@ -1,0 +1,109 @@
+"""Every loader as the file that is handed out: run where this package is not, it does what it says."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from loaders._folder import written
+from tests.folder import made
+
+COUNT, BROKEN = 21, "label1/broken.png"
+
+RUN = """
+import importlib, json, sys, warnings
+sys.modules["loaders"] = None  # an import of this package fails
+sys.path.insert(0, sys.argv[1])
+module = importlib.import_module(sys.argv[2])
+import numpy as np
+epochs, said = [], []
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    batches = module.batches(sys.argv[3])
+    if hasattr(batches, "on_epoch_end"):  # a PyDataset, as fit reads it
+        def epoch():
+            yield from (batches[index] for index in range(len(batches)))
+            batches.on_epoch_end()
+    else:
+        epoch = lambda: ((images.numpy(), labels.numpy()) for images, labels in batches)
+    for _ in range(2):
+        found = list(epoch())
+        shapes = sorted({images.shape[1:] for images, _ in found})
+        kinds = sorted({str(each.dtype) for pair in found for each in pair})
+        # The grey of an image's lower half tells which one it is.
+        epochs.append([
+            [round((float(image[-1, -1, 0]) + 1) * 127.5) - 20, int(label)]
+            for images, labels in found for image, label in zip(images, labels)
+        ])
+    said = [str(each.message) for each in caught if "cannot be read" in str(each.message)]
+sizes = [len(labels) for _, labels in found]
+import keras
+model = keras.Sequential([keras.layers.Input((16, 16, 3)), keras.layers.Flatten(), keras.layers.Dense(2)])
+model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+losses = model.fit(module.batches(sys.argv[3]), epochs=2, verbose=0).history["loss"]
+print(json.dumps({"epochs": epochs, "shapes": shapes, "kinds": kinds, "said": said, "sizes": sizes, "losses": losses}))
+"""
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = made.folder(tmp_path_factory.mktemp("photos"), COUNT)
+    (root / BROKEN).write_bytes(b"no image")
+    return root
+
+
+def _text(name: str) -> str:
+    return written.stand_alone(name, "Written by a test.", {"BATCH": made.BATCH, "HEIGHT": 16, "WIDTH": 16})
+
+
+@pytest.mark.parametrize("name", written.names())
+def test_it_delivers_every_readable_image_once_an_epoch(name: str, photos: Path, tmp_path: Path) -> None:
+    (tmp_path / f"{name}.py").write_text(_text(name))
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, str(tmp_path), name, str(photos)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    first, second = found["epochs"]
+    assert sorted(first) == sorted(second) == [[number, number % 2] for number in range(COUNT)]
+    assert first != second, "shuffled anew"
+    assert first != sorted(first)
+    assert found["shapes"] == [[16, 16, 3]]
+    assert found["kinds"] == ["float32", "int64"]
+    assert any(BROKEN in each for each in found["said"])
+    assert max(found["sizes"]) == made.BATCH
+    assert all(loss == loss for loss in found["losses"]), "not a number"
+    assert not list(photos.rglob("*.npy")), "nothing is written into the folder"
+
+
+@pytest.mark.parametrize("name", written.names())
+def test_it_is_written_as_one_would_write_it(name: str, tmp_path: Path) -> None:
+    path = tmp_path / f"{name}.py"
+    path.write_text(_text(name))
+    assert "loaders" not in path.read_text()
+    assert path.read_text().startswith('"""Written by a test."""\n')
+    for line in ("BATCH = 4", "HEIGHT = 16", "WIDTH = 16"):
+        assert path.read_text().count(f"\n{line}\n") == 1
+    for command in (["check", "--select", "E,F,I,D100,D101,D102,D103"], ["format", "--check"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "ruff", *command, "--isolated", "--line-length", "120", str(path)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout
+
+
+def test_a_loader_that_reads_files_is_not_one_that_writes_them_first() -> None:
+    assert [name for name in written.names() if written.converts(name)] == ["memory_map"]
+    assert all(written.label(name).endswith(".") for name in written.names())
+    assert all(0 < written.lines(name) < 80 for name in written.names())
