@@ -237,9 +237,9 @@ def show_advice(found: Advice, out: Path) -> None:
     for place, sentence in enumerate(words.answer(found)):
         _output.print(sentence, style=None if place else "bold", markup=False, highlight=False, soft_wrap=True)
     _output.print(table(found.answer))
-    if found.written:
+    if found.module:
         _output.print(f"Written: {out}. To train with it:", markup=False, highlight=False, soft_wrap=True)
-        _output.print(words.usage(found, out.stem), markup=False, highlight=False, soft_wrap=True)
+        _output.print(words.usage(found), markup=False, highlight=False, soft_wrap=True)
 
 
 def told_of_selftest(tally: Tally) -> None:

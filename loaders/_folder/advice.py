@@ -64,8 +64,8 @@ class Advice(msgspec.Struct, frozen=True):
         Why there were no more rounds: ``answered``, ``time`` or ``interrupted``.
     again
         The answer measured again; ``None`` if there was no time left for it.
-    written
-        Whether the loader was written.
+    module
+        The name of the file that the loader was written to, without its suffix; empty if there is none.
     """
 
     folder: Look
@@ -76,7 +76,7 @@ class Advice(msgspec.Struct, frozen=True):
     changes: list[Change]
     ended: str
     again: Again | None = None
-    written: bool = False
+    module: str = ""
 
 
 def advice(seen: Look, race: Race, ended: str, command: str) -> Advice:

@@ -83,8 +83,9 @@ def run(
         given = _again(given, found, asked.seconds - (time.monotonic() - started), told)
     if given.again and given.again.problem:
         return given
+    given = msgspec.structs.replace(given, module=asked.out.stem)
     _hand_out(asked, given)
-    return msgspec.structs.replace(given, written=True)
+    return given
 
 
 def _raced(found: Race, seconds: float, told: Callable[[Record], None], begin: Callable[[str], None]) -> str:
@@ -114,7 +115,7 @@ def _hand_out(asked: Asked, given: Advice) -> None:
     name = given.answer.recommended
     if name is None:
         return
-    heading = words.heading(given, asked.out.stem, f"{datetime.now(UTC):%Y-%m-%d}")
+    heading = words.heading(given, f"{datetime.now(UTC):%Y-%m-%d}")
     try:
         _durable.write(asked.out, written.stand_alone(name, heading, race.settings_of(asked.wanted)))
     except OSError as error:

@@ -153,15 +153,15 @@ def _decoded(paths: Sequence[str], height: int, width: int) -> tuple[set[str], i
         return picture is not None
 
     broken: set[str] = set()
-    count, begun, cores = 0, time.perf_counter(), os.cpu_count() or 1
+    count, begun, cores = 0, time.monotonic(), os.cpu_count() or 1
     with ThreadPoolExecutor(cores) as pool:
         for start in range(0, len(paths), 8 * cores):
-            if time.perf_counter() - begun > DECODING:
+            if time.monotonic() - begun > DECODING:
                 break
             part = paths[start : start + 8 * cores]
             broken.update(path for path, read in zip(part, pool.map(is_read, part), strict=True) if not read)
             count += len(part)
-    return broken, count, count / (time.perf_counter() - begun)
+    return broken, count, count / (time.monotonic() - begun)
 
 
 def _size(path: str) -> int:

@@ -109,21 +109,21 @@ def answer(found: Advice) -> list[str]:
     return [each for each in [*said, ended(found)] if each]
 
 
-def usage(found: Advice, module: str) -> str:
+def usage(found: Advice) -> str:
     """Return the code that trains with the loader."""
     return (
-        f'    from {module} import batches\n    model.fit(batches("{found.folder.name}"), epochs={found.asked.epochs})'
+        f'    from {found.module} import batches\n    model.fit(batches("{found.folder.name}"), epochs={found.asked.epochs})'
     )
 
 
-def heading(found: Advice, module: str, date: str) -> str:
+def heading(found: Advice, date: str) -> str:
     """Return the docstring of the loader that is handed out."""
     source, asked = found.answer.source, found.asked
     step = f"steps of {_words.duration(asked.step)}" if asked.step else "no training step"
     where = f"{source.cpu}, {source.cores} cores, {source.rounds} rounds" if source else ""
     lines = [
         f"Load the images of a folder for training with TensorFlow: ``{found.answer.recommended}``.",
-        usage(found, module),
+        usage(found),
         f"Written by ``python -m loaders advise`` on {date}. Measured with {found.folder.images} images in "
         f"{found.folder.name}, {step}, batches of {asked.batch}, {_words.amount(asked.memory)} of memory ({where}).",
         found.answer.because,

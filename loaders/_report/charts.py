@@ -136,6 +136,7 @@ def tradeoff_chart(_: Comparison, rows: Sequence[Row]) -> Chart | None:
         for look in ({"stroke": "white", "strokeWidth": 3}, {"color": vega.INK})  # lines must not cross it out
     ]
     ranges = {"type": "rule", "color": vega.GREY}
+    leader = {"type": "rule", "color": vega.GREY, "strokeWidth": 0.5}
     spec = {
         "width": MAP_WIDTH,
         "height": MAP_HEIGHT,
@@ -146,6 +147,11 @@ def tradeoff_chart(_: Comparison, rows: Sequence[Row]) -> Chart | None:
             *(vega.reference("y", y, each["memory"]["value"]) for each in baseline),
             {"mark": ranges, "encoding": {"x": {**x, "field": "time.low"}, "x2": {"field": "time.high"}, "y": y}},
             {"mark": ranges, "encoding": {"y": {**y, "field": "memory.low"}, "y2": {"field": "memory.high"}, "x": x}},
+            {
+                "transform": [{"filter": {"field": "is_moved", "equal": True}}],
+                "mark": leader,
+                "encoding": {"x": x, "y": y, "y2": {"field": "label_at"}},
+            },
             *names,
             {
                 "mark": {"type": "point", "size": 80, "stroke": vega.INK},
@@ -165,7 +171,8 @@ def tradeoff_chart(_: Comparison, rows: Sequence[Row]) -> Chart | None:
 def _name_marks(points: list[vega.Spec], across: Sequence[float], upward: Sequence[float]) -> None:
     """Place each mark's name beside it: left of marks at the right edge, and moved up or down until it is free.
 
-    ``label_at`` is the place on the axis of memory, ``side`` that beside the mark.
+    ``label_at`` is the place on the axis of memory, ``side`` that beside the mark; ``is_moved`` says whether a line
+    must lead from one to the other.
     """
 
     def place(value: float, ends: Sequence[float], length: float) -> float:
@@ -193,6 +200,7 @@ def _name_marks(points: list[vega.Spec], across: Sequence[float], upward: Sequen
         )
         at = next(free, y)
         taken.append((start, end, at))
+        each["is_moved"] = abs(at - y) > LABEL_SIZE
         each["label_at"] = upward[0] * (upward[-1] / upward[0]) ** (at / MAP_HEIGHT)
 
 

@@ -144,7 +144,6 @@ def test_the_terminal_says_the_answer_first(results: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["photos/"], "photos/: advice on your own folder is not supported yet"),
         (["--step", "0"], "is not a duration"),
         (["--step", "0ms"], "is not a duration"),
         (["--step", "-5ms"], "is not a duration"),

@@ -57,7 +57,7 @@ def test_a_small_odd_folder_is_answered_with_a_loader_that_runs(tmp_path: Path, 
     assert "1 cannot be read" in done.stderr
     assert found["folder"]["images"] == 32
     assert found["answer"]["recommended"], found["answer"]["because"]
-    assert found["written"]
+    assert found["module"] == "loader"
     if found["again"]:
         assert found["again"]["problem"] == ""
     loader = tmp_path / "loader.py"

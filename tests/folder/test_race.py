@@ -140,6 +140,6 @@ def test_the_ceiling_is_held_against_what_training_asks_for(rates: list[float], 
 def test_the_docstring_of_the_loader_ends_where_it_should() -> None:
     found = advised(made.wanted(), made.records(AMOUNTS, 6))
     hostile = msgspec.structs.replace(found, folder=msgspec.structs.replace(SEEN, name='a"""\\b'))
-    text = made.written.stand_alone("load_all", words.heading(hostile, "loader", "2026-11-20"), {})
+    text = made.written.stand_alone("load_all", words.heading(hostile, "2026-11-20"), {})
     compile(text, "loader.py", "exec")
     assert max(map(len, text.splitlines())) <= 120

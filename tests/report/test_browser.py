@@ -386,8 +386,7 @@ def test_a_view_of_what_is_published_fits_on_a_few_screens(browser: Browser, pub
         names = [each.split("-")[-1] for each in page.locator("section.set:visible .view").evaluate_all(IDS)]
         for name in names:
             page.goto(f"{(published / 'comparison.html').as_uri()}#{name}")
-            if name not in ("calibration", "instruments", "claims"):
-                assert page.evaluate("document.documentElement.scrollHeight") <= 4000, name
+            assert page.evaluate("document.documentElement.scrollHeight") <= 4000, name
             for table in page.locator("table.ranking:visible").all():
                 assert table.locator("thead th:visible").count() <= 7, name
     for width, height in ((1280, 800), (390, 844)):

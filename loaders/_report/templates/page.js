@@ -277,6 +277,32 @@ const control = (section) => {
     });
   }
 };
+// On a phone a chart fits the screen, and can be enlarged.
+const enlargeable = (within) => {
+  for (const figure of all(".charts figure", within)) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "enlarge";
+    button.textContent = "Enlarge";
+    button.addEventListener("click", () => {
+      button.textContent = figure.classList.toggle("enlarged") ? "Fit to the screen" : "Enlarge";
+    });
+    figure.append(button);
+  }
+};
+// To a browser with scripts, what is in <noscript> is text: charts are parsed when they are asked for.
+document.addEventListener(
+  "toggle",
+  ({ target }) => {
+    const raw = target.querySelector(":scope > noscript");
+    if (!raw) return;
+    const made = document.createElement("template");
+    made.innerHTML = raw.textContent;
+    enlargeable(made.content);
+    raw.replaceWith(made.content);
+  },
+  true,
+);
 // A view is prepared when it is first shown: buttons in headings, names beside the figures of cards, code in every case.
 const prepared = new WeakSet();
 const prepare = (view) => {
@@ -309,16 +335,7 @@ const prepare = (view) => {
     const code = all(`tr[data-strategy="${CSS.escape(name)}"] pre`, view)[0];
     if (code) place.closest("details").addEventListener("toggle", () => place.replaceWith(code.cloneNode(true)), { once: true });
   }
-  for (const figure of all(".charts figure", view)) {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.className = "enlarge";
-    button.textContent = "Enlarge";
-    button.addEventListener("click", () => {
-      button.textContent = figure.classList.toggle("enlarged") ? "Fit to the screen" : "Enlarge";
-    });
-    figure.append(button);
-  }
+  enlargeable(view);
   if (view.matches("section.comparison")) control(view);
 };
 
