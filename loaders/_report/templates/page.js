@@ -290,24 +290,20 @@ const enlargeable = (within) => {
     figure.append(button);
   }
 };
-// To a browser with scripts, what is in <noscript> is text: charts are parsed when they are asked for.
-document.addEventListener(
-  "toggle",
-  ({ target }) => {
-    const raw = target.querySelector(":scope > noscript");
-    if (!raw) return;
-    const made = document.createElement("template");
-    made.innerHTML = raw.textContent;
-    enlargeable(made.content);
-    raw.replaceWith(made.content);
-  },
-  true,
-);
+// To a browser with scripts, what is in <noscript> is text: a view's content is parsed when it is first shown.
+const unwrap = (view) => {
+  const raw = view.querySelector(":scope > noscript");
+  if (!raw) return;
+  const made = document.createElement("template");
+  made.innerHTML = raw.textContent;
+  raw.replaceWith(made.content);
+};
 // A view is prepared when it is first shown: buttons in headings, names beside the figures of cards, code in every case.
 const prepared = new WeakSet();
 const prepare = (view) => {
   if (prepared.has(view)) return;
   prepared.add(view);
+  unwrap(view);
   for (const table of all("table.cards", view)) {
     const names = all("thead th", table).map((each) => each.textContent);
     for (const row of all("tbody tr", table)) [...row.cells].forEach((cell, index) => (cell.dataset.label ??= names[index] ?? ""));
@@ -466,12 +462,15 @@ const advise = (section) => {
   }
   const { question } = form.elements.choice.selectedOptions[0].dataset;
   const comparison = section.closest("section.set")?.querySelector(`section.comparison[id$="-${question}"]`);
-  const code = comparison?.querySelector(`tr[data-strategy="${decision.recommended}"] details pre code`);
-  snippet.hidden = !code;
-  if (code) {
-    snippet.querySelector("summary").textContent = `Code of ${decision.recommended}`;
-    snippet.querySelector("pre code").textContent = code.textContent;
-  }
+  snippet.hidden = !comparison || !decision.recommended;
+  snippet.querySelector("summary").textContent = `Code of ${decision.recommended}`;
+  snippet.ontoggle = () => {
+    if (!snippet.open) return;
+    prepare(comparison);
+    const code = comparison.querySelector(`tr[data-strategy="${decision.recommended}"] details pre code`);
+    snippet.querySelector("pre code").textContent = code ? code.textContent : "Its code is in its author's own file.";
+  };
+  snippet.ontoggle();
 };
 for (const section of all("section.chooser")) {
   const form = section.querySelector("form");
@@ -552,6 +551,12 @@ const decoded = (text) => {
     return ""; // the address was cut off
   }
 };
+// What has this id, wherever its view has not been parsed yet.
+const withId = (id) => {
+  const around = all(".view").find((each) => id.startsWith(`${each.id}-`));
+  if (around) prepare(around);
+  return document.getElementById(id);
+};
 const remember = () => history.replaceState(null, "", address());
 const changed = (section) => {
   if (section?.matches("section.comparison")) update(section);
@@ -560,7 +565,7 @@ const changed = (section) => {
 };
 const follow = () => {
   const hash = decoded(location.hash.slice(1));
-  const target = hash ? document.getElementById(hash) : null;
+  const target = hash ? withId(hash) : null;
   const set = target?.closest("section.set");
   if (target && !set) return shownView()?.classList.contains("shown") ? undefined : display(); // not in the results
   if (set) {
@@ -610,4 +615,7 @@ for (const button of all("button.copy")) {
   });
 }
 addEventListener("hashchange", follow);
+matchMedia("print").addEventListener("change", ({ matches }) => {
+  if (matches) all(".view").forEach(prepare);
+});
 if (sets.length) follow();
