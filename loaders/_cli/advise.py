@@ -145,7 +145,7 @@ def _measured(wanted: Wanted, minutes: float, out: Path, report: Path | None, *,
     from loaders._folder import command as own
 
     line = f"python -m loaders {shlex.join(sys.argv[1:])}"
-    asked = own.Asked(wanted, out, minutes * 60, line, force)
+    asked = own.Asked(wanted, out, minutes * 60, line, report, force)
     with _terminal.progress(0, minutes * 60) as bar:
         found = own.run(asked, bar.done, bar.describe, say)
     if report:

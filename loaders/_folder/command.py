@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -15,19 +16,20 @@ from loaders._folder import advice, race, words, written
 from loaders._folder.advice import Advice
 from loaders._folder.look import look
 from loaders._folder.race import Race, Wanted
-from loaders._trial import Record
+from loaders._trial import Record, log
 
 AGAIN = 0.2
 """The share of the time that is kept for measuring the answer again."""
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """What is done besides: where the loader is written, and for how long is measured, in seconds."""
+    """What is done besides: where the loader and a report are written, and for how long is measured, in seconds."""
 
     wanted: Wanted
     out: Path
     seconds: float
     command: str
+    report: Path | None = None
     force: bool = False
 
 
@@ -41,17 +43,16 @@ def refuse(asked: Asked) -> None:
     """
     if asked.out.exists() and not asked.force:
         raise InputError(f"{asked.out} is there already; name another file with --out, or write over it with --force")
-    folder = asked.out.absolute().parent
-    try:
-        beside = folder / f".{asked.out.name}.{time.time_ns()}"
-        beside.touch()
-        beside.unlink()
-    except OSError as error:
-        raise InputError(f"cannot write {asked.out}: {error.strerror or error}") from error
-    if folder.is_relative_to(Path(asked.wanted.folder).resolve()):
-        raise InputError(
-            f"{asked.out} lies in the folder of the images, into which nothing is written; name another: --out"
-        )
+    for path in filter(None, (asked.out, asked.report)):
+        folder = path.absolute().parent
+        if folder.resolve().is_relative_to(Path(asked.wanted.folder).resolve()):
+            raise InputError(f"{path} lies in the folder of the images, into which nothing is written; name another")
+        try:
+            beside = folder / f".{path.name}.{os.getpid()}"
+            beside.touch()
+            beside.unlink()
+        except OSError as error:
+            raise InputError(f"cannot write {path}: {error.strerror or error}") from error
 
 
 def run(
@@ -71,7 +72,13 @@ def run(
     seen, files = look(Path(wanted.folder), wanted.height, wanted.width)
     for line in words.seen(seen):
         say(line)
-    found = race.prepare(wanted, files, seen.rate)
+    try:
+        found = race.prepare(wanted, files, seen.rate)
+    except OSError as error:
+        raise InputError(
+            f"cannot keep trials in {log.results_root()}: {error.strerror or error}; name another directory in "
+            f"LOADERS_RESULTS"
+        ) from error
     for record in found.records:
         told(record)
     ended = _raced(found, asked.seconds * (1 - AGAIN) - (time.monotonic() - started), told, begin)

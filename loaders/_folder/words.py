@@ -111,9 +111,8 @@ def answer(found: Advice) -> list[str]:
 
 def usage(found: Advice) -> str:
     """Return the code that trains with the loader."""
-    return (
-        f'    from {found.module} import batches\n    model.fit(batches("{found.folder.name}"), epochs={found.asked.epochs})'
-    )
+    fit = f'model.fit(batches("{found.folder.name}"), epochs={found.asked.epochs})'
+    return f"    from {found.module} import batches\n    {fit}"
 
 
 def heading(found: Advice, date: str) -> str:

@@ -6,6 +6,7 @@ import importlib.util
 import json
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner, Result
 
 from loaders._cli import main
@@ -37,11 +38,20 @@ def test_what_cannot_be_asked_is_refused_before_anything_is_measured(tmp_path: P
     assert there.read_text() == "mine"
     assert "cannot write" in refused(str(photos), "--out", str(there / "below.py"))
     assert "nothing is written" in refused(str(photos), "--out", str(photos / "loader.py"))
+    new = ("--out", str(tmp_path / "new.py"))
+    assert "cannot write" in refused(str(photos), *new, "--report", str(there / "below.html"))
     assert "is not a duration" in refused(str(photos), "--step", "0ms")
     assert "is not a size" in refused(str(photos), "--size", "224")
     assert "only without a folder" in refused(str(photos), "--samples", "10")
     assert "only with a folder" in refused("--out", "new.py")
     assert not (tmp_path / "results").exists(), "nothing was measured"
+
+
+def test_results_that_cannot_be_kept_are_one_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("LOADERS_RESULTS", str(tmp_path / "file"))
+    photos = made.folder(tmp_path / "photos", 4)
+    assert "LOADERS_RESULTS" in refused(str(photos), "--out", str(tmp_path / "new.py"))
 
 
 def test_a_small_odd_folder_is_answered_with_a_loader_that_runs(tmp_path: Path, command: Command) -> None:
