@@ -60,6 +60,8 @@ class Advice(msgspec.Struct, frozen=True):
         Images a second that all cores decode, and nothing else; ``None`` if that was not measured.
     demand
         Images a second that the training step asks for; ``None`` without a step.
+    disk
+        In bytes: what the answer writes, with all images; ``None`` if it writes nothing.
     ended
         Why there were no more rounds: ``answered``, ``time`` or ``interrupted``.
     again
@@ -73,6 +75,7 @@ class Advice(msgspec.Struct, frozen=True):
     answer: Answer
     ceiling: Estimate | None
     demand: float | None
+    disk: float | None
     changes: list[Change]
     ended: str
     again: Again | None = None
@@ -99,9 +102,20 @@ def advice(seen: Look, race: Race, ended: str, command: str) -> Advice:
         answer=given,
         ceiling=estimate(decoding, "ratio") if decoding else None,
         demand=wanted.batch / wanted.step if wanted.step else None,
+        disk=_disk(race, given.recommended),
         changes=changes(reckoned, given),
         ended=ended,
     )
+
+
+def _disk(race: Race, name: str | None) -> float | None:
+    """Return the bytes that a loader writes with all images: in proportion to those that it was measured with."""
+    written = [
+        each.metrics.disk_bytes * race.images / each.metrics.samples
+        for each in race.records
+        if each.strategy == name and each.metrics.disk_bytes and each.metrics.samples
+    ]
+    return max(written, default=None)
 
 
 def _with_dropped(given: Answer, dropped: Mapping[str, str]) -> Answer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable
@@ -82,6 +83,11 @@ def run(
     for record in found.records:
         told(record)
     ended = _raced(found, asked.seconds * (1 - AGAIN) - (time.monotonic() - started), told, begin)
+    if not found.records:
+        raise InputError(
+            f"{asked.seconds / 60:g} minutes are too short for these images, about {seen.rate:.3g} of which are "
+            f"decoded a second: give it --minutes {math.ceil(found.needed / 60) + 1}, or smaller batches"
+        )
     given = advice.advice(seen, found, ended, asked.command)
     if given.answer.recommended is None:
         return given

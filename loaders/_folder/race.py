@@ -53,6 +53,9 @@ WITHIN = timedelta(hours=24)
 START = 8.0
 """Seconds that a fresh process needs to begin, with TensorFlow's import."""
 
+READ = 4.0
+"""How often a trial reads its images, roughly: the first epoch, a steady one or two, one for a slow consumer."""
+
 CHECKED = 4.5
 """A trial that is checked takes so many times as long as one that is not: each image is read four times more."""
 
@@ -88,6 +91,8 @@ class Race:
         The images that are measured with, and those that are held out.
     amounts
         The numbers of images, the smallest first; the last is the whole sample.
+    rate
+        About how many images a second all cores decode.
     records
         What has been run, those of an interrupted race included.
     """
@@ -98,6 +103,7 @@ class Race:
     held_out: list[File]
     amounts: list[int]
     directory: Path
+    rate: float
     records: list[Record] = field(default_factory=list)
 
     def candidates(self) -> list[Candidate]:
@@ -248,7 +254,12 @@ class Race:
         """Return the seconds that a trial probably takes."""
         own = [each.seconds for each in self._of(name, amount)]
         others = [each.seconds for each in self.records if each.case["images"] == str(amount)]
-        return statistics.median(own or others or [0.0])
+        return statistics.median(own or others or [READ * amount / self.rate])
+
+    @property
+    def needed(self) -> float:
+        """The seconds that an answer takes, roughly: every loader once, and the good ones some times more."""
+        return 2 * len(written.names()) * READ * self.amounts[-1] / self.rate
 
     def again(self, name: str, seconds: float, told: Callable[[Record], None]) -> Record | None:
         """Run a loader on the images that were held out, checked; on all of them if none were.
@@ -303,7 +314,7 @@ def prepare(wanted: Wanted, files: list[File], rate: float) -> Race:
     else:
         sample = msgspec.json.decode((directory / SAMPLE).read_bytes(), type=list[File])
         amounts = sorted({int(each.case["images"]) for each in before})
-    return Race(wanted, len(files), sample, shuffled[len(sample) :], amounts, directory, before)
+    return Race(wanted, len(files), sample, shuffled[len(sample) :], amounts, directory, rate, before)
 
 
 def settings_of(wanted: Wanted) -> dict[str, int]:

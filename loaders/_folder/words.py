@@ -104,7 +104,8 @@ def answer(found: Advice) -> list[str]:
     """Return the answer, how sure it is, and what would change it."""
     doubt = "" if found.answer.decided else " (undecided)"
     head = f"Use {found.answer.recommended}{doubt}." if found.answer.recommended else "No loader can be recommended."
-    said = [head, found.answer.because, ceiling(found), *changes(found)]
+    disk = f"It writes {_words.amount(found.disk)} to disk, once." if found.disk else ""
+    said = [head, found.answer.because, disk, ceiling(found), *changes(found)]
     said += [again(found.again)] if found.again else []
     return [each for each in [*said, ended(found)] if each]
 

@@ -139,6 +139,26 @@ def test_a_first_epoch_that_costs_more_counts_by_epochs() -> None:
     assert decided(cached, plain, step=0.0, epochs=20).recommended == "cached"
 
 
+def test_a_step_waits_for_the_start_and_a_conversion_too() -> None:
+    """A second at the start, and a millisecond a sample of conversion: over 1000 samples 2 s, of 1000 / 32 steps."""
+    one = Candidate("one", converts=True, amounts=planted(0.0005, wait=0.0, start=1.0, convert=0.001, wobble=0.0))
+    settings = Settings(2**30, 0.05, samples=1000, epochs=1)
+    waits = reckon([one], settings).waits["one"]
+    assert waits[0] == pytest.approx(2 / (1000 / 32))
+    assert decided(one, samples=1000, epochs=1).bottleneck is True
+    assert decided(one, samples=1000, epochs=100).bottleneck is False
+
+
+def test_what_was_measured_with_large_batches_is_not_reckoned_up_to_them() -> None:
+    large = msgspec.structs.replace(Settings(2**30, 0.05), batch=256)
+    usual, own = (Candidate("one", batch=batch, amounts=planted(0.0005, level=64.0)) for batch in (32, 256))
+    needs = [reckon([each], large).memory["one"] for each in (usual, own)]
+    assert needs[0]
+    assert needs[1]
+    assert needs[0].value == pytest.approx(8 * 64 * MIB)
+    assert needs[1].value == pytest.approx(64 * MIB)
+
+
 def _forked(amount: Amount) -> Amount:
     """Return an amount of which the first two rounds pair with none of the largest amount."""
     moved = {

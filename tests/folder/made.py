@@ -68,6 +68,7 @@ def records(
                     needed_memory=needed,
                     samples=amount,
                     batches=amount // BATCH,
+                    disk_bytes=amount * MIB if name == "memory_map" else None,
                 )
                 call = question.Call("loaders", "images.json", 0.05)
                 found.append(
@@ -90,10 +91,10 @@ def records(
     return found
 
 
-def raced(asked: Wanted, amounts: list[int], trials: list[Record], images: int = 1000) -> Race:
+def raced(asked: Wanted, amounts: list[int], trials: list[Record], images: int = 1000, rate: float = 1000) -> Race:
     """Return a race with these trials behind it."""
     files = [(f"{place}.png", 0) for place in range(images)]
-    return Race(asked, images, files[: amounts[-1]], files[amounts[-1] :], amounts, Path("nowhere"), trials)
+    return Race(asked, images, files[: amounts[-1]], files[amounts[-1] :], amounts, Path("nowhere"), rate, trials)
 
 
 __all__ = ["folder", "image", "race", "raced", "records", "wanted", "written"]

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -80,6 +84,30 @@ def test_a_small_odd_folder_is_answered_with_a_loader_that_runs(tmp_path: Path, 
     again = command(*asked)  # what was measured is kept, and so is the loader
     assert again.returncode == 2
     assert "is there already" in again.stderr
+
+
+def test_ctrl_c_gives_the_best_answer_so_far(tmp_path: Path, results: Path) -> None:
+    photos = made.folder(tmp_path / "photos", 30)
+    arguments = ["advise", str(photos), "--minutes", "5", "--batch", str(made.BATCH), "--step", "none", "--json"]
+    running = subprocess.Popen(
+        [sys.executable, "-m", "loaders", *arguments],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    end = time.monotonic() + 120
+    while sum(len(each.read_bytes().splitlines()) for each in results.rglob("trials.jsonl")) < 3:
+        assert time.monotonic() < end
+        assert running.poll() is None
+        time.sleep(0.1)
+    running.send_signal(signal.SIGINT)
+    said, problems = running.communicate(timeout=60)
+    assert running.returncode == 0, problems
+    found = json.loads(said)
+    assert found["ended"] == "interrupted"
+    assert found["answer"]["because"]
+    assert sum(len(each.read_bytes().splitlines()) for each in results.rglob("trials.jsonl")) >= 3
 
 
 def test_the_page_is_safe_from_the_names_of_folders(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -88,9 +90,12 @@ def test_the_fastest_that_fits_is_advised_and_what_more_memory_would_change() ->
     found = advised(made.wanted(step=0.0), trials)
     assert found.answer.recommended == "load_all"
     assert found.changes == []
+    assert found.disk is None
     less = made.wanted(step=0.0, memory=200 * made.MIB)
     found = advised(less, trials)
     assert found.answer.recommended == "memory_map"
+    assert found.disk is not None
+    assert "It writes 1000 MiB to disk, once." in words.answer(found)
     slower = [each for each in trials if each.strategy != "memory_map"]
     found = advised(less, slower)
     assert found.answer.recommended == "path_generator_pool"
@@ -143,3 +148,11 @@ def test_the_docstring_of_the_loader_ends_where_it_should() -> None:
     text = made.written.stand_alone("load_all", words.heading(hostile, "2026-11-20"), {})
     compile(text, "loader.py", "exec")
     assert max(map(len, text.splitlines())) <= 120
+
+
+def test_no_trial_is_begun_that_would_not_end_in_time(results: Path) -> None:
+    told: list[Record] = []
+    found = made.raced(made.wanted(), AMOUNTS, [], rate=1.0)
+    found.run(60.0, told.append, lambda _: None)
+    assert told == found.records == []
+    assert found.needed > 60

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from loaders._probe import adapt
 from loaders._probe.adapt import Batches, count, leaves
 from loaders._registry import Skip
 
@@ -145,3 +146,25 @@ def test_what_it_raises_ends_its_epoch_and_stays_known() -> None:
 def test_what_is_no_pipeline_is_said(made: Any, said: str) -> None:
     with pytest.raises(Skip, match=said.replace("(", r"\(")):
         _read(lambda: made)
+
+
+def test_an_epoch_of_keras_ends_whether_or_not_a_batch_after_the_last_is_asked_for() -> None:
+    calls: list[str] = []
+
+    class Adapter:
+        def on_epoch_begin(self) -> None:
+            calls.append("begin")
+
+        def on_epoch_end(self) -> None:
+            calls.append("end")
+
+        def get_tf_dataset(self) -> list[int]:
+            return [1, 2]
+
+    source = object.__new__(adapt._Keras)
+    source._adapter = Adapter()
+    one = iter(source)
+    assert [next(one), next(one)] == [1, 2]
+    one = iter(source)  # as the next epoch begins
+    assert next(one) == 1
+    assert calls == ["begin", "end", "begin"]

@@ -91,7 +91,9 @@ def test_what_is_faster_at_first_has_no_start() -> None:
 def test_nothing_is_steady_in_one_epoch_or_in_two_batches() -> None:
     assert steady_time([_epoch(0.0, 1.0, 0.1)]) is None
     assert start_time([_epoch(0.0, 1.0, 0.1)]) is None
-    assert steady_time([_epoch(0.0, 1.0, 0.1, batches=2)] * 2) is None
+    short = [_epoch(0.0, 1.0, 0.1, batches=2)] * 2
+    assert steady_time(short) is None
+    assert steady_time(short, least=2) == pytest.approx(epoch_time(short[0]))
 
 
 @pytest.mark.parametrize(
