@@ -16,10 +16,12 @@ import msgspec
 
 from loaders import _durable, _words
 from loaders._advise import candidates
-from loaders._advise.choose import KEEPS_UP, Candidate, Reckoned, Settings, reckon
+from loaders._advise.choose import KEEPS_UP, Candidate, Reckoned, Settings, laws_of, reckon
 from loaders._corpus import NO_CORPUS
 from loaders._folder import question, written
 from loaders._folder.written.files import File
+from loaders._law import Beyond, Law, resolution
+from loaders._stats import quantile
 from loaders._trial import Record, Trial, log, machine, run_trial
 from loaders._trial.forks import Forks
 
@@ -41,7 +43,7 @@ WHOLE = 10
 EPOCH = 0.6
 """Seconds that an epoch of the largest amount should take where all cores decode, or training waits for nothing."""
 
-FEWEST, MOST = 12, 64
+FEWEST, MOST = 8, 64
 """Batches in the largest amount, at least and at most."""
 
 LEAST_ROUNDS, MOST_ROUNDS = 3, 12
@@ -58,6 +60,9 @@ READ = 4.0
 
 CHECKED = 4.5
 """A trial that is checked takes so many times as long as one that is not: each image is read four times more."""
+
+ROUNDS_OF_A_LAW = 2
+"""Rounds without which nothing is said of the memory that more images need."""
 
 GIVE_UP_AFTER = 2
 """A loader that has failed so often is not run again."""
@@ -125,7 +130,44 @@ class Race:
 
     def reckoned(self) -> Reckoned:
         """Return what follows from the trials for all images."""
-        return reckon(self.candidates(), self.wanted.settings(self.images))
+        among = self.candidates()
+        laws = {name: self._law(name, found) for name, found in laws_of(among).items()}
+        return reckon(among, self.wanted.settings(self.images), laws)
+
+    def _law(self, name: str, found: Law) -> Law:
+        """Return a loader's law of memory; what few rounds leave open follows from its code, unless they contradict it.
+
+        A loader keeps the pixels of all images, or none but those of some batches.
+        """
+        largest, smallest = (self._needed(name, self.amounts[place]) for place in (-1, 0))
+        if found.kind != "unknown" or name == question.DECODING or len(largest) < ROUNDS_OF_A_LAW or not smallest:
+            return found
+        each = self.pixels if written.keeps_all(name) else 0
+        mean, spread = statistics.fmean(largest), statistics.stdev(largest)
+        grown = mean - statistics.fmean(smallest) - each * (self.amounts[-1] - self.amounts[0])
+        if grown > resolution(mean) + 2 * spread:
+            return found
+        beyond = Beyond(
+            value=mean,
+            slope=each,
+            variances=(spread**2 / len(largest), 0.0, 0.0),
+            noise=spread,
+            quantile=quantile(len(largest)),
+            bend=0.0,
+            factor=2.0,
+            end=None,
+        )
+        why = "by its code, it keeps the pixels of all images" if each else "by its code, it keeps some batches"
+        return msgspec.structs.replace(found, kind="linear" if each else "level", why=why, beyond=beyond)
+
+    @property
+    def pixels(self) -> int:
+        """The bytes of an image's pixels."""
+        return 3 * self.wanted.height * self.wanted.width
+
+    def _needed(self, name: str, amount: int) -> list[int]:
+        """Return the memory that a loader needed in each trial with so many images."""
+        return [each.metrics.needed_memory for each in self._of(name, amount) if each.metrics.needed_memory]
 
     def running(self) -> list[str]:
         """Return the loaders that are still in the race."""
@@ -142,7 +184,7 @@ class Race:
         means = {
             name: statistics.fmean(totals.values())
             for name, totals in found.totals.items()
-            if totals and name != question.DECODING and self._of(name, self.amounts[-1])
+            if totals and name != question.DECODING
         }
         fitting = [each for each in self.candidates() if each.name in means and self._fits(found, each.name)]
         if not fitting:
@@ -161,13 +203,15 @@ class Race:
         return out
 
     def _fits(self, found: Reckoned, name: str) -> bool:
-        """Whether a loader surely fits: by its law, or even if its memory grew in proportion to the images."""
+        """Whether a loader surely fits: by its law, or even if it kept the pixels of every further image."""
         bound = found.memory.get(name)
         if bound and bound.high is not None:
             return bound.high <= self.wanted.memory
-        needed = [r.metrics.needed_memory for r in self._of(name, self.amounts[-1]) if r.metrics.needed_memory]
-        share = max(1.0, self.images / self.amounts[-1])
-        return bool(needed) and share * statistics.fmean(needed) <= self.wanted.memory
+        known = [(amount, needed) for amount in self.amounts if (needed := self._needed(name, amount))]
+        if not known:
+            return False
+        amount, needed = known[-1]
+        return max(needed) + self.pixels * (self.images - amount) <= self.wanted.memory
 
     def _failures(self, name: str) -> int:
         return sum(each.status != "ok" for each in self.records if each.strategy == name)
@@ -204,10 +248,10 @@ class Race:
     def _round(self, index: int) -> Iterator[tuple[str, int]]:
         """Yield what a round runs: amount by amount, in a new order.
 
-        The first round begins with the largest amount, after which the slow ones drop out.
+        The first round begins with the smallest amount, after which the slow ones drop out.
         """
         order = random.Random(index)  # noqa: S311
-        amounts = list(reversed(self.amounts))
+        amounts = list(self.amounts)
         if index:
             order.shuffle(amounts)
         for amount in amounts:
@@ -222,7 +266,7 @@ class Race:
         return failed or any(each.round == index for each in self._of(name, amount))
 
     def _trial(self, forks: Forks, name: str, amount: int, index: int) -> Record:
-        # Not before the slow ones have dropped out: a check reads everything four times more.
+        # Where one amount is all there is, not before the slow ones have dropped out: a check reads four times more.
         unproven = not any(each.checked and each.status == "ok" for each in self._of(name, amount))
         checked = unproven and amount == self.amounts[0] and (index > 0 or len(self.amounts) > 1)
         asked = self.trial(name, amount, self.directory / SAMPLE, index, checked=checked)

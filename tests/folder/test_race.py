@@ -45,9 +45,10 @@ def test_amounts_are_of_whole_batches_and_within_the_folder(images: int, batch: 
 
 def test_the_first_round_begins_with_all_loaders_and_the_decoder() -> None:
     planned = list(made.raced(made.wanted(), AMOUNTS, [])._round(0))
-    first = planned[: len(made.QUIET) + 1]
-    assert {name for name, _ in first} == {*made.QUIET, "decoding"}
-    assert {amount for _, amount in first} == {48}
+    first = planned[: len(made.QUIET)]
+    assert {name for name, _ in first} == {*made.QUIET}
+    assert {amount for _, amount in first} == {12}, "the slow ones drop out before more images are read"
+    assert ("decoding", 48) in planned
 
 
 def test_what_is_much_slower_than_what_surely_fits_drops_out() -> None:
@@ -65,9 +66,9 @@ def test_what_is_much_slower_than_what_surely_fits_drops_out() -> None:
 
 def test_where_the_simplest_keeps_up_the_others_are_not_needed() -> None:
     found = made.raced(made.wanted(step=1.0), AMOUNTS, made.records([48], 1))
-    assert set(found.running()) <= {"path_generator", "load_all", "memory_map"}
+    assert len(found.running()) <= 2, "it, and the fastest"
     assert "path_generator" in found.running()
-    assert "path_generator keeps up" in found.dropped()["path_generator_pool"]
+    assert all("path_generator keeps up" in why for why in found.dropped().values())
 
 
 def test_a_loader_that_fails_twice_is_not_run_again() -> None:
@@ -150,9 +151,37 @@ def test_the_docstring_of_the_loader_ends_where_it_should() -> None:
     assert max(map(len, text.splitlines())) <= 120
 
 
+def noisy(spread: float, more: float = 0.5) -> list[Record]:
+    """Trials of two rounds, whose memory varies so much that no law can be seen in it."""
+    truth = {**made.QUIET, "load_all": (0.1, 1.0, 100.0, more), "path_generator": (2.0, 0.0, 100.0, more - 0.5)}
+    found = []
+    for each in made.records(AMOUNTS, 2, truth):
+        places = {"12": (-1, 1), "24": (1, -1), "48": (-1, 1)}[each.case["images"]]
+        needed = round((each.metrics.needed_memory or 0) + spread * made.MIB * places[each.round])
+        found.append(msgspec.structs.replace(each, metrics=msgspec.structs.replace(each.metrics, needed_memory=needed)))
+    return found
+
+
+def test_what_noise_hides_of_memory_follows_from_the_code() -> None:
+    found = made.raced(made.wanted(step=0.0), AMOUNTS, noisy(8.0)).reckoned()
+    assert found.laws["load_all"].kind == "linear"
+    assert found.laws["path_generator"].kind == "level"
+    assert "by its code" in found.laws["path_generator"].why
+    memory = found.memory["path_generator"]
+    assert memory
+    assert memory.high
+    assert memory.value == pytest.approx(100 * made.MIB, rel=0.05)
+    assert memory.high > 108 * made.MIB
+
+
+def test_memory_that_contradicts_the_code_stays_unknown() -> None:
+    found = made.raced(made.wanted(step=0.0), AMOUNTS, noisy(8.0, more=3.0)).reckoned()
+    assert found.laws["path_generator"].kind != "level"
+
+
 def test_no_trial_is_begun_that_would_not_end_in_time(results: Path) -> None:
     told: list[Record] = []
     found = made.raced(made.wanted(), AMOUNTS, [], rate=1.0)
-    found.run(60.0, told.append, lambda _: None)
+    found.run(30.0, told.append, lambda _: None)
     assert told == found.records == []
     assert found.needed > 60

@@ -37,6 +37,11 @@ def converts(name: str) -> bool:
     return any(isinstance(node, ast.FunctionDef) and node.name == "convert" for node in _parsed(name).body)
 
 
+def keeps_all(name: str) -> bool:
+    """Whether a loader keeps the pixels of all images in memory: it says so itself."""
+    return "\nKEEPS_ALL = True" in _text(name)
+
+
 def lines(name: str) -> int:
     """Return how many lines of code are a loader's own."""
     own = [each for each in _parts(name) if each not in ("dataset", "end", "files", "image")]

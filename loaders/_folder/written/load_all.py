@@ -12,6 +12,8 @@ from loaders._folder.written.decoded import epoch_of, fill
 from loaders._folder.written.files import File
 from loaders._folder.written.image import HEIGHT, WIDTH
 
+KEEPS_ALL = True  # the pixels of all images, one byte a colour
+
 
 def pipeline(files: Sequence[File], random: np.random.Generator) -> Any:
     """Decode all images, then return the batches."""
