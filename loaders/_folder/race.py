@@ -139,12 +139,13 @@ class Race:
 
         A loader keeps the pixels of all images, or none but those of some batches.
         """
-        largest, smallest = (self._needed(name, self.amounts[place]) for place in (-1, 0))
-        if found.kind != "unknown" or name == question.DECODING or len(largest) < ROUNDS_OF_A_LAW or not smallest:
+        amounts = self.amounts[-2:]  # fewer images than that may not fill what holds batches
+        before, largest = (self._needed(name, each) for each in (amounts[0], amounts[-1]))
+        if found.kind != "unknown" or name == question.DECODING or len(largest) < ROUNDS_OF_A_LAW or not before:
             return found
         each = self.pixels if written.keeps_all(name) else 0
         mean, spread = statistics.fmean(largest), statistics.stdev(largest)
-        grown = mean - statistics.fmean(smallest) - each * (self.amounts[-1] - self.amounts[0])
+        grown = mean - statistics.fmean(before) - each * (amounts[-1] - amounts[0])
         if grown > resolution(mean) + 2 * spread:
             return found
         beyond = Beyond(
