@@ -10,6 +10,7 @@ from loaders import _words
 from loaders._advise.choose import CHOICE, Candidate, Decision, Kind, Reckoned, Settings, reckon, why_unknown
 from loaders._judge import TIME_MARGIN, Judged
 from loaders._law import Kind as LawKind
+from loaders._law import Law
 from loaders._stats import Estimate, estimate
 
 
@@ -84,13 +85,14 @@ def answer(
     source: Source | None,
     measure: str,
     left: str = "",
+    laws: Mapping[str, Law] | None = None,
 ) -> Answer:
     """Return the decision on the candidates in words.
 
     ``measure`` is the command that measures them; ``left`` says which of them a recommendation was chosen from, if not
-    from all.
+    from all; ``laws`` are those of memory, if more is known of them than was measured.
     """
-    reckoned = reckon(candidates, settings)
+    reckoned = reckon(candidates, settings, laws)
     decision = reckoned.decide(settings.memory)
     rank = {name: index for index, name in enumerate(CHOICE)}
     found = [_advised(each, decision, reckoned, settings) for each in candidates]

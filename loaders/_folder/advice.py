@@ -89,7 +89,7 @@ def advice(seen: Look, race: Race, ended: str, command: str) -> Advice:
     reckoned = race.reckoned()
     dropped = race.dropped()
     left = " still in the race" if dropped else ""
-    given = words.answer(question.NAME, {}, among, settings, _source(seen, race), command, left)
+    given = words.answer(question.NAME, {}, among, settings, _source(seen, race), command, left, reckoned.laws)
     given = _with_dropped(given, dropped)
     decoding = [
         each.metrics.samples / each.metrics.steady_time

@@ -172,6 +172,8 @@ def test_what_noise_hides_of_memory_follows_from_the_code() -> None:
     assert memory.high
     assert memory.value == pytest.approx(100 * made.MIB, rel=0.05)
     assert memory.high > 108 * made.MIB
+    verdicts = {each.name: each.law for each in advised(made.wanted(step=0.0), noisy(8.0)).answer.strategies}
+    assert verdicts["load_all"] == "linear", "the answer knows what the race knows"
 
 
 def test_memory_that_contradicts_the_code_stays_unknown() -> None:
