@@ -77,6 +77,8 @@ class Law(msgspec.Struct, frozen=True):
         The prediction for more than was measured; ``None`` if the law is unknown.
     spans
         For each amount, in bytes: the ends of the interval of the mean of three further trials, resolution included.
+    besides
+        In bytes a sample: what each takes besides, which the points leave out because it is known exactly.
     """
 
     kind: Kind
@@ -86,6 +88,7 @@ class Law(msgspec.Struct, frozen=True):
     capacity: int = 0
     beyond: Beyond | None = None
     spans: list[tuple[float, float] | None] = []
+    besides: float = 0.0
 
     def at(self, samples: int) -> Estimate | None:
         """Return the mean memory of three further trials with this many samples, in bytes, with its 95 % interval.
@@ -93,6 +96,13 @@ class Law(msgspec.Struct, frozen=True):
         Between two amounts the interval spans those of both, because where between them memory rose was not seen.
         ``None`` beyond the measured amounts if the law is unknown.
         """
+        found, more = self._measured(samples), self.besides * samples
+        if found is None:
+            return None
+        low, high = (None if each is None else each + more for each in (found.low, found.high))
+        return Estimate(found.value + more, low, high, found.count)
+
+    def _measured(self, samples: int) -> Estimate | None:
         if not self.points:
             return None
         last, reached = self.points[-1]

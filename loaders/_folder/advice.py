@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import msgspec
 
@@ -39,7 +40,8 @@ class Change(msgspec.Struct, frozen=True):
 class Again(msgspec.Struct, frozen=True):
     """The answer measured again, with the images that were held out, and what was predicted for these.
 
-    Times are seconds an image once it runs, memory is in bytes. ``problem`` says what went wrong, if anything did.
+    Times are seconds an image once it runs, memory is in bytes. ``problem`` says what went wrong, if anything did, and
+    ``vanished`` how many of the images are no longer there.
     """
 
     images: int
@@ -49,6 +51,7 @@ class Again(msgspec.Struct, frozen=True):
     predicted_time: Estimate | None
     predicted_memory: Estimate | None
     problem: str = ""
+    vanished: int = 0
 
 
 class Advice(msgspec.Struct, frozen=True):
@@ -155,6 +158,7 @@ def again(race: Race, answer: Answer, record: Record | None) -> Again | None:
     (candidate,) = (each for each in race.candidates() if each.name == answer.recommended)
     per_image = [each / candidate.largest.samples for each in candidate.largest.steady.values()]
     law = race.reckoned().laws.get(answer.recommended)
+    measured = law and msgspec.structs.replace(law, besides=0.0)  # a trial is given the list
     metrics = record.metrics
     return Again(
         images=images,
@@ -162,8 +166,9 @@ def again(race: Race, answer: Answer, record: Record | None) -> Again | None:
         time=metrics.steady_time / metrics.samples if metrics.steady_time and metrics.samples else None,
         memory=metrics.needed_memory,
         predicted_time=estimate(per_image, "ratio") if per_image else None,
-        predicted_memory=law.at(images) if law else None,
+        predicted_memory=measured.at(images) if measured else None,
         problem="" if record.status == "ok" else f"{record.status.replace('_', ' ')}: {record.message}",
+        vanished=sum(not Path(path).exists() for path, _ in (race.held_out or race.sample)[:images]),
     )
 
 

@@ -94,7 +94,7 @@ def records(
 def raced(asked: Wanted, amounts: list[int], trials: list[Record], images: int = 1000, rate: float = 1000) -> Race:
     """Return a race with these trials behind it."""
     files = [(f"{place}.png", 0) for place in range(images)]
-    return Race(asked, images, files[: amounts[-1]], files[amounts[-1] :], amounts, Path("nowhere"), rate, trials)
+    return Race(asked, images, files[: amounts[-1]], files[amounts[-1] :], amounts, Path("nowhere"), rate, 0.0, trials)
 
 
 __all__ = ["folder", "image", "race", "raced", "records", "wanted", "written"]

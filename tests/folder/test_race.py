@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 
 import msgspec
@@ -179,6 +180,41 @@ def test_what_noise_hides_of_memory_follows_from_the_code() -> None:
 def test_memory_that_contradicts_the_code_stays_unknown() -> None:
     found = made.raced(made.wanted(step=0.0), AMOUNTS, noisy(8.0, more=3.0)).reckoned()
     assert found.laws["path_generator"].kind != "level"
+
+
+def test_the_list_of_a_million_images_counts(tmp_path: Path) -> None:
+    files = [(str(tmp_path / f"{place:07}.png"), 0) for place in range(20_000)]
+    tracemalloc.start()
+    listed = [(str(Path(path)), label) for path, label in files]
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    each = race.listed(listed)
+    assert each == pytest.approx(held / len(listed) + race.ORDERS, rel=0.1)
+
+    few, many = (made.raced(made.wanted(step=0.0), AMOUNTS, made.records(AMOUNTS, 6), n) for n in (1000, 10**6))
+    few.listed = many.listed = each
+    assert few.reckoned().laws["path_generator"].kind == "level"
+    found = many.reckoned()
+    assert found.laws["path_generator"].kind == "linear"
+    memory = found.memory["path_generator"]
+    assert memory
+    assert memory.value == pytest.approx(40 * made.MIB + 10**6 * each, rel=0.05)
+
+
+def test_a_folder_that_changes_meanwhile_is_said(tmp_path: Path) -> None:
+    there = made.image(tmp_path / "there.png", 1)
+    found = made.raced(made.wanted(), AMOUNTS, made.records(AMOUNTS, 6))
+    found.held_out = [(str(there), 0), (str(tmp_path / "gone.png"), 0)]
+    answer = advice.advice(SEEN, found, "answered", "").answer
+    wrong = msgspec.structs.replace(
+        found.records[0], status="wrong_output", message="too few", case=found.records[0].case | {"images": "2"}
+    )
+    told = advice.again(found, answer, wrong)
+    assert told
+    assert told.vanished == 1
+    assert "failed, so that it is not written out: wrong output: too few. Images are gone meanwhile (1)" in words.again(
+        told
+    )
 
 
 def test_no_trial_is_begun_that_would_not_end_in_time(results: Path) -> None:

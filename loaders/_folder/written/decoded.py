@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 from loaders._folder.written.files import File
 from loaders._folder.written.image import Batch, empty, pixels_of, scale, shuffled
 
+AT_ONCE = 1024
+"""Images whose decoding waits in the pool."""
+
 
 def fill(images: NDArray[np.uint8], files: Sequence[File]) -> NDArray[np.int64]:
     """Decode all images, on all cores; return the places of those that could be read."""
@@ -22,8 +25,12 @@ def fill(images: NDArray[np.uint8], files: Sequence[File]) -> NDArray[np.int64]:
             into[:] = pixels
         return pixels is not None
 
+    is_read = np.empty(len(files), np.bool_)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return np.flatnonzero(list(pool.map(put_pixels, images, [path for path, _ in files])))
+        for start in range(0, len(files), AT_ONCE):  # a pool holds all that it is given
+            part = slice(start, start + AT_ONCE)
+            is_read[part] = list(pool.map(put_pixels, images[part], [path for path, _ in files[part]]))
+    return np.flatnonzero(is_read)
 
 
 def epoch_of(

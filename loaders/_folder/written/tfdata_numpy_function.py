@@ -26,7 +26,15 @@ def pipeline(files: Sequence[File], random: np.random.Generator) -> Any:
         image, label, is_read = tf.numpy_function(read, [place], (tf.float32, tf.int64, tf.bool))
         return tf.ensure_shape(image, (HEIGHT, WIDTH, 3)), tf.ensure_shape(label, ()), tf.ensure_shape(is_read, ())
 
-    found = tf.data.Dataset.range(len(files)).shuffle(len(files), seed=int(random.integers(2**31)))
+    def order() -> NDArray[np.int64]:
+        return random.permutation(len(files))
+
+    def places(_: int) -> Any:
+        # A buffer that shuffles as many elements takes some hundred bytes for each.
+        chosen = tf.numpy_function(order, [], tf.int64)
+        return tf.data.Dataset.from_tensor_slices(tf.ensure_shape(chosen, (len(files),)))
+
+    found = tf.data.Dataset.range(1).flat_map(places)
     found = found.map(as_tensors, num_parallel_calls=tf.data.AUTOTUNE)
     there = found.filter(lambda *sample: sample[2]).map(lambda *sample: sample[:2])
     return there.batch(BATCH).prefetch(1)
