@@ -81,8 +81,9 @@ def again(found: Again) -> str:
     """Set what was measured again beside what was predicted."""
     which = f"{found.images} images that were held out" if found.held_out else f"all {found.images} images"
     if found.problem:
-        why = f" Images are gone meanwhile ({found.vanished}): run it again when nobody changes the folder."
-        return f"Run again on {which}, it failed, so that it is not written out: {found.problem}.{why if found.vanished else ''}"
+        gone = f" Images are gone meanwhile ({found.vanished}): run it again when nobody changes the folder."
+        why = gone if found.vanished else ""
+        return f"Run again on {which}, it failed, so that it is not written out: {found.problem}.{why}"
     said = []
     if found.time is not None:
         predicted = _words.estimated(found.predicted_time, _words.duration)
