@@ -5,6 +5,7 @@ BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 SETUP := $(VENV)/.made
 LOADERS := $(BIN)/python -m loaders
 
+TORCH ?= torch==2.13.0
 SITE := .asv/html
 MINUTES ?= 4
 # Two tests at a time: mostly they wait, for imports, deadlines and processes.
@@ -12,7 +13,7 @@ TESTS ?= -n 2 --dist worksteal
 export BASE ?= main
 
 .DEFAULT_GOAL := help
-.PHONY: help setup bench full test test-short lint format check check-perf report pages evidence readme clean
+.PHONY: help setup engines bench full test test-short lint format check check-perf report pages evidence readme clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{ printf "  make %-13s %s\n", $$1, $$2 }'
@@ -24,6 +25,14 @@ $(SETUP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 	$(BIN)/python -m pip install --quiet --editable '.[report]' --group dev
+	@touch $@
+
+engines: $(VENV)/.engines ## Install what is compared with TensorFlow: other engines, decoders, torch
+
+# torch for Linux is gigabytes of CUDA on PyPI; a CPU build is taken where pip finds one of this version.
+$(VENV)/.engines: $(SETUP)
+	$(BIN)/python -m pip install --quiet --editable '.[engines]'
+	$(BIN)/python -m pip install --quiet '$(TORCH)'
 	@touch $@
 
 bench: setup ## Compare on photographs, 4 minutes at a time: make bench MINUTES=15; shows where the page is

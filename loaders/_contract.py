@@ -33,12 +33,23 @@ class OrderQuality(msgspec.Struct, frozen=True):
     tail_monotony: Share | None = None
 
 
+class OddFiles(msgspec.Struct, frozen=True):
+    """What a decoder makes of files that are turned or damaged.
+
+    ``turned`` says whether it turns a picture upright as EXIF asks, and ``rejected`` names what it refuses.
+    """
+
+    turned: bool
+    rejected: list[str]
+
+
 class Quality(msgspec.Struct, frozen=True):
     """What a check found besides right or wrong.
 
     ``psnr`` is in dB against the question's reference, for the worst sample; ``max_difference`` is in grey
     levels (0 to 255), for the worst pixel. ``walk`` is the place on disk of each delivered sample, if the question
-    draws it; ``lost`` is the number of samples that a strategy left out, if it is allowed to.
+    draws it; ``lost`` is the number of samples that a strategy left out, if it is allowed to. ``odd_files`` is what it
+    makes of files that decoders differ about.
     """
 
     psnr: float | None = None
@@ -46,6 +57,7 @@ class Quality(msgspec.Struct, frozen=True):
     order: OrderQuality | None = None
     walk: list[int] | None = None
     lost: int = 0
+    odd_files: OddFiles | None = None
 
 
 class Cause(msgspec.Struct, frozen=True):

@@ -6,7 +6,7 @@ import math
 import shlex
 from collections.abc import Callable, Iterable, Iterator
 
-from loaders._contract import OrderQuality
+from loaders._contract import OddFiles, OrderQuality
 from loaders._errors import printable
 from loaders._figures import Figure, Unit
 from loaders._judge import MEMORY_SHARE, MOST_ROUNDS, TIME_MARGIN, Judged
@@ -249,6 +249,14 @@ def ordered(order: OrderQuality | None) -> str:
         f"displacement {order.displacement:.2f}, label runs of {order.label_run_length:.1f}, "
         f"{order.same_shard_neighbours:.0%} same-shard neighbours{tail}"
     )
+
+
+def odd(files: OddFiles | None) -> str:
+    """Say what a decoder makes of odd files: ``turns by EXIF; rejects CMYK, cut off``."""
+    if files is None:
+        return ABSENT
+    turns = "turns by EXIF" if files.turned else "does not turn by EXIF"
+    return f"{turns}; rejects {', '.join(files.rejected) or 'none'}"
 
 
 def pays_off(convert: Estimate | None, saved: Estimate | None) -> str:

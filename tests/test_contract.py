@@ -14,6 +14,7 @@ from loaders._contract import check_drawn_from, digest, order_quality, psnr, sam
 from loaders._corpus import Corpus
 from loaders._errors import WrongOutputError
 from loaders._registry import Job, Skip
+from loaders._trial.prepare import require
 
 EVERY = [
     (name, strategy, case)
@@ -29,9 +30,10 @@ def test_every_strategy_delivers_what_its_question_asks_for(
 ) -> None:
     asked, variant = _registry.find_question(question), _registry.find_variant(question, strategy)
     job = Job(corpus, asked.prepare(corpus, case, 7), case, 7, directory=tmp_path)
-    if variant.convert:
-        variant.convert(job)
     try:
+        require(variant)
+        if variant.convert:
+            variant.convert(job)
         quality = asked.check(job, variant, variant.build(job))
     except Skip as skip:
         pytest.skip(str(skip))

@@ -4,8 +4,8 @@
 digest of everything that decides its bytes. It is put there in one rename, and verified against its manifest's digests
 before it is used again. Nothing is ever written into the user's folder.
 
-Modules import only what is before them: ``_manifest``, ``_records``, ``_sources``, ``_encodings``, ``_corpus``,
-``_store``; ``_damage`` reads the manifest's values alone.
+Modules import only what is before them: ``_manifest``, ``_records``, ``_sources``, ``_stills``, ``_encodings``,
+``_corpus``, ``_store``; ``_damage`` reads the manifest's values alone.
 """
 
 from loaders._corpus._corpus import NO_CORPUS, Corpus

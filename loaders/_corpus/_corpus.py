@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from loaders._corpus import _encodings
+from loaders._corpus import _encodings, _stills
 from loaders._corpus._manifest import Manifest, Shard, spread
 from loaders._errors import InputError
 
@@ -80,6 +80,29 @@ class Corpus:
             If it cannot be written.
         """
         return _encodings.encoded(self.root, self.manifest, encoding, count)
+
+    def stills(self, name: str, count: int) -> list[str]:
+        """Return the paths of so many JPEG files of a size and quality, made when first requested.
+
+        ``640x480``, ``2mp`` and ``12mp`` are put together from ``photographs``, at JPEG quality 90; ``640x480_q75`` is
+        of another.
+
+        Raises
+        ------
+        InputError
+            If they cannot be written.
+        """
+        return [str(path) for path in _encodings.pictures(self.root, name, count)]
+
+    def odd_files(self) -> dict[str, str]:
+        """Return the paths of JPEG files that decoders differ about, by what is odd about each.
+
+        Raises
+        ------
+        InputError
+            If they cannot be written.
+        """
+        return {path.stem: str(path) for path in _encodings.pictures(self.root, _stills.ODD)}
 
     def patches(self) -> NDArray[np.uint8]:
         """Return 2000 patches cut from the images, shape (2000, 32, 32, 3), uint8."""

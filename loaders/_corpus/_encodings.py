@@ -9,12 +9,13 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
+from loaders._corpus import _stills
 from loaders._corpus._manifest import Manifest, Shard, read_manifest, spread
 from loaders._corpus._records import labelled_record, silent_stderr, write_shards
 from loaders._corpus._sources import IMAGE_HEIGHT, IMAGE_WIDTH
@@ -29,6 +30,11 @@ INTEGERS = 10_000
 
 INDEX = "index.json"
 
+STILLS = "stills-"
+"""What the kinds of pictures begin with, to tell them from encodings."""
+
+Made = TypeVar("Made")
+
 
 def encoded(corpus: Path, manifest: Manifest, encoding: str, count: int | None = None) -> list[Shard]:
     """Return the shards of an encoding of the corpus at a place; see ``Corpus.encoded``."""
@@ -38,19 +44,32 @@ def encoded(corpus: Path, manifest: Manifest, encoding: str, count: int | None =
         return [msgspec.structs.replace(each, path=str(corpus / each.path)) for each in manifest.shards]
     part = "" if count == every or encoding == "int64" else f"-{count}"
     root = corpus.with_name(f"{corpus.name}-{encoding}{part}")
-    shards = _whole(root)
-    if shards is None:
+    shards = _made(root, _whole, f"the records as {encoding}", corpus, encoding, count)
+    return [msgspec.structs.replace(each, path=str(root / each.path)) for each in shards]
+
+
+def pictures(corpus: Path, name: str, count: int = 0) -> list[Path]:
+    """Return so many JPEG files of a kind; see ``Corpus.stills`` and ``Corpus.odd_files``."""
+    root = corpus.with_name(f"{corpus.name}-stills-{name}" + (f"-{count}" if count else ""))
+    files = _made(root, _all_pictures, f"pictures of {name}", corpus, STILLS + name, count)
+    return [root / each for each in files]
+
+
+def _made(root: Path, whole: Callable[[Path], Made | None], what: str, corpus: Path, kind: str, count: int) -> Made:
+    """Return what is at a place, made in a process of its own if it is not there."""
+    found = whole(root)
+    if found is None:
         code = "from loaders._corpus._encodings import main; main()"
-        command = [sys.executable, "-c", code, str(corpus), encoding, str(count), str(root)]
+        command = [sys.executable, "-c", code, str(corpus), kind, str(count), str(root)]
         made = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
-        shards = _whole(root)
-        if shards is None:
+        found = whole(root)
+        if found is None:
             said = [line for line in made.stderr.splitlines() if line.strip()] or [f"exit code {made.returncode}"]
             raise InputError(
-                f"cannot write the records as {encoding} into {root.parent}: {said[-1]}; "
+                f"cannot write {what} into {root.parent}: {said[-1]}; "
                 f"free space there, or name another directory in LOADERS_CACHE"
             )
-    return [msgspec.structs.replace(each, path=str(root / each.path)) for each in shards]
+    return found
 
 
 def _whole(root: Path) -> list[Shard] | None:
@@ -61,6 +80,16 @@ def _whole(root: Path) -> list[Shard] | None:
     except (OSError, msgspec.MsgspecError):
         return None
     return shards if whole else None
+
+
+def _all_pictures(root: Path) -> dict[str, int] | None:
+    """Return the names and sizes of the files at a place, if each is there in full length."""
+    try:
+        files = msgspec.json.decode((root / INDEX).read_bytes(), type=dict[str, int])
+        whole = all((root / name).stat().st_size == size for name, size in files.items())
+    except (OSError, msgspec.MsgspecError):
+        return None
+    return files if whole else None
 
 
 def _records(corpus: Path, manifest: Manifest, encoding: str, count: int) -> Iterator[bytes]:
@@ -90,15 +119,32 @@ def _decoded(path: str) -> tf.Tensor:
     return picture
 
 
-def main() -> None:
-    """Write an encoding beside its final place, then move it there in one rename."""
-    corpus, encoding, images, root = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), Path(sys.argv[4])
+def _shards(corpus: Path, encoding: str, images: int, into: Path) -> list[Shard]:
     manifest = read_manifest(corpus)
     count = INTEGERS if encoding == "int64" else images
+    with silent_stderr():
+        return write_shards(into, encoding, _records(corpus, manifest, encoding, images), count)
+
+
+def _pictures(corpus: Path, name: str, count: int, into: Path) -> dict[str, int]:
+    """Write JPEG files, and return the size of each."""
+    import numpy as np
+
+    photographs = np.load(corpus / "photographs.npy", allow_pickle=False)
+    made = _stills.odd(photographs[0]) if name == _stills.ODD else _stills.stills(photographs, name, count)
+    return {file: (into / file).write_bytes(encoded) for file, encoded in made}
+
+
+def main() -> None:
+    """Write an encoding beside its final place, then move it there in one rename."""
+    corpus, kind, count, root = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), Path(sys.argv[4])
     with temporary_beside(root) as temporary:
-        with silent_stderr():
-            shards = write_shards(temporary, encoding, _records(corpus, manifest, encoding, images), count)
-        (temporary / INDEX).write_bytes(msgspec.json.encode(shards))
+        index: object
+        if kind.startswith(STILLS):
+            index = _pictures(corpus, kind.removeprefix(STILLS), count, temporary)
+        else:
+            index = _shards(corpus, kind, count, temporary)
+        (temporary / INDEX).write_bytes(msgspec.json.encode(index))
         sync_tree(temporary)  # an existing file is later checked by its length only
         if root.exists():  # incomplete, or made by another process meanwhile
             shutil.rmtree(root)

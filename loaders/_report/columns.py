@@ -171,7 +171,7 @@ def _quality(row: Row) -> Cell:
     if row.psnr is not None:
         said += "exact" if row.psnr >= _words.EXACT else f"{row.psnr:.1f} dB"
     if row.max_difference is not None:
-        said += _label(f"differs from its pair by at most {row.max_difference:.2g} of 255")
+        said += _label(f"differs by at most {row.max_difference:.2g} of 255")
     return Cell(said, row.psnr)
 
 
@@ -243,6 +243,14 @@ _PLACED: tuple[Column, ...] = (
         sorts=False,
         css="words",
         name="order",
+    ),
+    Column(
+        "odd files",
+        lambda row: Cell(_words.odd(row.odd_files)),
+        lambda rows, _: any(row.odd_files for row in rows),
+        sorts=False,
+        css="words",
+        name="odd_files",
     ),
     _of("cpu"),
 )

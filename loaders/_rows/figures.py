@@ -121,6 +121,7 @@ def row_of(records: Sequence[Record], variant: _registry.Variant | None, ranked_
             (each.metrics.max_difference for each in good if each.metrics.max_difference is not None), default=None
         ),
         order=order[0] if order else None,
+        odd_files=next((each.metrics.odd_files for each in good if each.metrics.odd_files), None),
         commit=commits(records),
         forked=sorted(record.round for record in good if record.process == "forked"),
         forked_start=_forked_start(good),

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from loaders._contract import Cause, OrderQuality
+from loaders._contract import Cause, OddFiles, OrderQuality
 from loaders._judge import Judged
 from loaders._law import Law
 from loaders._rows.declared import FIGURES
@@ -181,6 +181,7 @@ class Row(msgspec.Struct, frozen=True):
     psnr: float | None = None
     max_difference: float | None = None
     order: OrderQuality | None = None
+    odd_files: OddFiles | None = None
     commit: str = ""
     source: str = ""
     imports: list[str] = []

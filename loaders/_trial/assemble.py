@@ -148,6 +148,7 @@ def outcome(
             psnr=quality.psnr,
             max_difference=quality.max_difference,
             order_quality=quality.order,
+            odd_files=quality.odd_files,
             steps=steps or None,
             walk=[quality.walk[step] for step in steps] if quality.walk else None,
             disturbance=disturbance,

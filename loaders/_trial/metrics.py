@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from loaders._contract import OrderQuality
+from loaders._contract import OddFiles, OrderQuality
 from loaders._figures import figure, meaning
 from loaders._trial.growth import Growth
 from loaders._units import Bytes, Count, Level, Quantity, Seconds, Share, Size
@@ -323,6 +323,7 @@ class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
     psnr: Annotated[Level | None, figure("dB", "The worst value over all images.")] = None
     max_difference: Annotated[Level | None, figure("grey levels", "The worst value over all images.")] = None
     order_quality: Annotated[OrderQuality | None, meaning("How well mixed the order was.")] = None
+    odd_files: Annotated[OddFiles | None, meaning("What it makes of files that are turned or damaged.")] = None
     steps: Annotated[
         Annotated[list[Count], MOST_POINTS] | None,
         meaning("The numbers of some delivered samples, if the question draws the order."),

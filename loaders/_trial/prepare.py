@@ -102,7 +102,7 @@ def require(variant: _registry.Variant) -> None:
     """Raise ``Skip`` if a package that the strategy declares as optional is missing."""
     for name in variant.optional:
         if not imports.is_found(name):
-            raise _registry.Skip(f"{name} is not installed")
+            raise _registry.Skip(f"{name} is not installed: run `make engines`")
 
 
 def job_of(trial: Trial, question: _registry.Question, corpus: Corpus, **more: Any) -> _registry.Job[Any]:

@@ -6,7 +6,8 @@ strategies that read one batch at a time, which is fastest while keeping memory 
 *Held fixed.* The JPEG files' paths are shuffled. Each image is decoded, reduced to 224x224 and scaled to float32 from
 -1 to 1; a batch holds 32. ``data`` is 40, 160 or 640 of the photographs (x1, x4, x16), or a sixteenth, a quarter or all
 of a smaller corpus; x64 is 2560. With ``augment`` each image is flipped, shifted and brightened by its own seeded
-amounts. OpenCV decodes each image on one thread; strategies that decode with TensorFlow are in another tier.
+amounts. OpenCV decodes each image on one thread. Strategies that decode with TensorFlow, or at a smaller size that still
+covers 224x224, are in another tier; those that decode with a library that gives OpenCV's pixels are not.
 
 *Not measured.* Training, which would hide the reading.
 
@@ -15,11 +16,12 @@ amounts. OpenCV decodes each image on one thread; strategies that decode with Te
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from loaders._contract import Quality, check_drawn_from, psnr
+from loaders._errors import WrongOutputError
 from loaders._registry import Batch, Case, Job, Question, Variant
 
 if TYPE_CHECKING:
@@ -35,6 +37,9 @@ SHIFT = 20
 
 BRIGHTEN = 40
 """Largest change up or down, in grey levels."""
+
+SAME_PIXEL = 1
+"""In grey levels: by how much another decoder may differ from OpenCV's and still count as identical."""
 
 MOST = 640
 """Most images in ``x16``: as float32 they take 385 MB, enough to tell loading everything from loading a batch."""
@@ -73,19 +78,19 @@ def _prepare(corpus: Corpus, case: Case, seed: int) -> Files:
 
 
 def _check(job: Job[Files], variant: Variant, batches: Iterable[Batch]) -> Quality:
+    """Hold each image against what its decoder makes of the file, and some of these against OpenCV's."""
     import numpy as np
 
-    data, is_native = job.inputs, variant.tier == "same purpose"
+    data = job.inputs
+    own = _decoder_of(data, variant)
 
     def pixels(images: Any) -> NDArray[np.uint8]:
         # TensorFlow may multiply by 1 / 127.5 where the code divides, so whole grey levels are compared.
         return np.asarray(np.rint((np.asarray(images, np.float32) + np.float32(1)) * np.float32(127.5)), np.uint8)
 
-    native = _native(data) if is_native else None
-
     def expected() -> Iterator[tuple[Any, Any]]:
         for index in range(len(data.paths)):
-            yield (pixels(native(index) if native else _load(data, index)), data.labels[index])
+            yield (pixels(own(index) if own else _load(data, index)), data.labels[index])
 
     def delivered() -> Iterator[Batch]:
         for images, labels in batches:
@@ -94,10 +99,26 @@ def _check(job: Job[Files], variant: Variant, batches: Iterable[Batch]) -> Quali
             yield (pixels(array) if array.dtype == np.float32 else array, labels)
 
     check_drawn_from(expected(), len(data.paths), delivered())
-    if native is None:
+    if own is None:
         return Quality()
     few = range(0, len(data.paths), max(1, len(data.paths) // 20))
-    return Quality(psnr=min(psnr(pixels(native(each)), pixels(_load(data, each))) for each in few))
+    pairs = [(pixels(own(each)), pixels(_load(data, each))) for each in few]
+    difference = max(float(np.abs(one.astype(np.int16) - other).max()) for one, other in pairs)
+    if variant.tier == "identical" and difference > SAME_PIXEL:
+        raise WrongOutputError(
+            f"an image differs from OpenCV's by up to {difference:.0f} grey levels, at most {SAME_PIXEL} expected"
+        )
+    return Quality(psnr=min(psnr(*pair) for pair in pairs), max_difference=difference)
+
+
+def _decoder_of(data: Files, variant: Variant) -> Callable[[int], Any] | None:
+    """Return what loads the image at an index with the decoder that a strategy uses; ``None`` if that is OpenCV."""
+    by_simplejpeg = {"pool_simplejpeg": False, "pool_reduced": True}
+    if variant.name in by_simplejpeg:
+        return lambda index: _load_simplejpeg(data, index, reduced=by_simplejpeg[variant.name])
+    if variant.name == "tfdata_reduced":
+        return _native(data, reduced=True)
+    return _native(data) if variant.tier == "same purpose" else None
 
 
 QUESTION = Question(
@@ -116,7 +137,7 @@ QUESTION = Question(
         {"data": "x4", "augment": "on"},
     ),
     # The order in which results know the strategies; a new module follows these without being named here.
-    modules=("memory", "generator", "pool", "keras", "tf1", "tfdata", "mapped"),
+    modules=("memory", "generator", "pool", "keras", "tf1", "tfdata", "mapped", "torch", "grain", "spdl"),
 )
 
 
@@ -125,7 +146,24 @@ def _load(data: Files, index: int) -> NDArray[np.float32]:
     import cv2
     import numpy as np
 
-    picture = cv2.cvtColor(np.asarray(cv2.imread(data.paths[index])), cv2.COLOR_BGR2RGB)
+    return _finished(data, index, cv2.cvtColor(np.asarray(cv2.imread(data.paths[index])), cv2.COLOR_BGR2RGB))
+
+
+def _load_simplejpeg(data: Files, index: int, *, reduced: bool) -> NDArray[np.float32]:
+    """Decode with simplejpeg, at the smallest size that still covers 224x224 if ``reduced``, and go on as ``_load``."""
+    from pathlib import Path
+
+    from simplejpeg import decode_jpeg
+
+    least = {"min_height": SIDE, "min_width": SIDE, "min_factor": 1} if reduced else {}
+    return _finished(data, index, decode_jpeg(Path(data.paths[index]).read_bytes(), **least))
+
+
+def _finished(data: Files, index: int, picture: NDArray[Any]) -> NDArray[np.float32]:
+    """Reduce, change and scale a decoded image."""
+    import cv2
+    import numpy as np
+
     reduced = cv2.resize(picture, (SIDE, SIDE), interpolation=cv2.INTER_AREA)
     flip, down, right, up = (int(each) for each in data.changes[index])
     if flip:
@@ -142,10 +180,14 @@ def _batch(data: Files, indices: Iterable[int]) -> tuple[Any, Any]:
     import numpy as np
 
     chosen = list(indices)
-    images = np.empty((len(chosen), SIDE, SIDE, 3), np.float32)
+    return _filled(data, chosen, np.empty((len(chosen), SIDE, SIDE, 3), np.float32))
+
+
+def _filled(data: Files, chosen: Sequence[int], images: NDArray[np.float32]) -> tuple[Any, Any]:
+    """Load the images at these indices into an array."""
     for place, index in enumerate(chosen):
         images[place] = _load(data, index)
-    return images, data.labels[chosen]
+    return images, data.labels[list(chosen)]
 
 
 def _parts(job: Job[Files]) -> list[range]:
@@ -154,18 +196,37 @@ def _parts(job: Job[Files]) -> list[range]:
     return [range(start, min(start + job.batch_size, count)) for start in range(0, count, job.batch_size)]
 
 
-def _native(data: Files) -> Callable[[int], tf.Tensor]:
+def _native(data: Files, *, reduced: bool = False) -> Callable[[int], tf.Tensor]:
     """Return a function that decodes, reduces, changes and scales the image at an index with TensorFlow."""
     import tensorflow as tf
 
-    steps = tf.function(_native_steps)
+    steps = tf.function(_native_reduced_steps if reduced else _native_steps)
     return lambda index: steps(tf.constant(data.paths[index]), tf.constant(data.changes[index]))
 
 
 def _native_steps(path: tf.Tensor, change: tf.Tensor) -> tf.Tensor:
     import tensorflow as tf
 
-    picture = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
+    return _native_finished(tf.io.decode_jpeg(tf.io.read_file(path), channels=3), change)
+
+
+def _native_reduced_steps(path: tf.Tensor, change: tf.Tensor) -> tf.Tensor:
+    """Decode at the smallest of four sizes that still covers 224x224, and without interpolating colours."""
+    import tensorflow as tf
+
+    encoded = tf.io.read_file(path)
+    factor = tf.reduce_min(tf.io.extract_jpeg_shape(encoded)[:2]) // SIDE
+
+    def at(ratio: int) -> tf.Tensor:
+        return tf.io.decode_jpeg(encoded, channels=3, ratio=ratio, fancy_upscaling=False)
+
+    sizes = [(factor >= ratio, lambda ratio=ratio: at(ratio)) for ratio in (8, 4, 2)]
+    return _native_finished(tf.case(sizes, default=lambda: at(1)), change)
+
+
+def _native_finished(picture: tf.Tensor, change: tf.Tensor) -> tf.Tensor:
+    import tensorflow as tf
+
     reduced = tf.cast(tf.round(tf.image.resize(picture, (SIDE, SIDE), method="area")), tf.int32)
     flipped = tf.where(change[0] > 0, reduced[:, ::-1], reduced)
     shifted = tf.roll(flipped, change[1:3], (0, 1))

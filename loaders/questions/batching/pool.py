@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
 from loaders._registry import Batch, Job, variant
-from loaders.questions.batching import SIDE, Files, _batch, _load, _parts
+from loaders.questions.batching import SIDE, Files, _batch, _load, _load_simplejpeg, _parts
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Load = Callable[[Files, int], NDArray[np.float32]]
 
 
 @variant(quick=True)
 def path_generator_pool(job: Job[Files]) -> Iterable[Batch]:
     """A Python generator over batches of paths that a pool of threads decodes, with the next batch under way."""
     return _pooled(job, ahead=1)
+
+
+@variant(optional=("simplejpeg",))
+def pool_simplejpeg(job: Job[Files]) -> Iterable[Batch]:
+    """The pool with simplejpeg's decoder, which gives OpenCV's pixels."""
+    return _pooled(job, ahead=1, load=lambda data, index: _load_simplejpeg(data, index, reduced=False))
+
+
+@variant(optional=("simplejpeg",), tier="same purpose")
+def pool_reduced(job: Job[Files]) -> Iterable[Batch]:
+    """The pool with simplejpeg, which decodes at the smallest of sixteen sizes that still covers 224x224."""
+    return _pooled(job, ahead=1, load=lambda data, index: _load_simplejpeg(data, index, reduced=True))
 
 
 @variant(ceiling=True)
@@ -31,7 +49,7 @@ def opencv_pool_batches(job: Job[Files]) -> Iterable[Batch]:
         yield from pool.map(lambda part: _batch(job.inputs, part), _parts(job))
 
 
-def _pooled(job: Job[Files], ahead: int) -> Iterator[Batch]:
+def _pooled(job: Job[Files], ahead: int, load: Load = _load) -> Iterator[Batch]:
     """Yield batches that a pool of threads decodes; ``ahead`` more batches are under way while one is in use."""
     import itertools
     import os
@@ -47,7 +65,7 @@ def _pooled(job: Job[Files], ahead: int) -> Iterator[Batch]:
             images = np.empty((len(part), SIDE, SIDE, 3), np.float32)
 
             def put(place: int, index: int) -> None:
-                images[place] = _load(data, index)
+                images[place] = load(data, index)
 
             return part, images, [pool.submit(put, place, index) for place, index in enumerate(part)]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from loaders._registry import Batch, Job, variant
-from loaders.questions.batching import SIDE, Files, _load, _native_steps
+from loaders.questions.batching import SIDE, Files, _load, _native_reduced_steps, _native_steps
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -33,6 +33,14 @@ def tfdata_paths_autotune(job: Job[Files]) -> Iterable[Batch]:
     import tensorflow as tf
 
     return _tfdata(job, tf.data.AUTOTUNE, _native_steps)
+
+
+@variant(tier="same purpose")
+def tfdata_reduced(job: Job[Files]) -> Iterable[Batch]:
+    """tf.data with ``decode_jpeg(ratio=…, fancy_upscaling=False)``: the smallest of four sizes that covers 224x224."""
+    import tensorflow as tf
+
+    return _tfdata(job, tf.data.AUTOTUNE, _native_reduced_steps)
 
 
 @variant
