@@ -46,6 +46,8 @@ ENGINES = {
     "torch": "torch",
     "grain": "grain",
     "spdl": "spdl",
+    "datasets": "datasets",
+    "webdataset": "webdataset",
 }
 """What puts a strategy's batches together, by the name of the module that holds such strategies."""
 

@@ -6,8 +6,8 @@ strategies that read one batch at a time, which is fastest while keeping memory 
 *Held fixed.* The JPEG files' paths are shuffled. Each image is decoded, reduced to 224x224 and scaled to float32 from
 -1 to 1; a batch holds 32. ``data`` is 40, 160 or 640 of the photographs (x1, x4, x16), or a sixteenth, a quarter or all
 of a smaller corpus; x64 is 2560. With ``augment`` each image is flipped, shifted and brightened by its own seeded
-amounts. OpenCV decodes each image on one thread. Strategies that decode with TensorFlow, or at a smaller size that still
-covers 224x224, are in another tier; those that decode with a library that gives OpenCV's pixels are not.
+amounts. OpenCV decodes each image on one thread. Strategies that decode with TensorFlow, or at a smaller size that
+still covers 224x224, are in another tier; those whose decoder gives OpenCV's pixels are not.
 
 *Not measured.* Training, which would hide the reading.
 
@@ -37,6 +37,11 @@ SHIFT = 20
 
 BRIGHTEN = 40
 """Largest change up or down, in grey levels."""
+
+BY_LABEL = "by-label"
+
+UNCHANGED = {"augment": ("off",)}
+"""For strategies whose library reads the files by itself."""
 
 SAME_PIXEL = 1
 """In grey levels: by how much another decoder may differ from OpenCV's and still count as identical."""
@@ -113,12 +118,19 @@ def _check(job: Job[Files], variant: Variant, batches: Iterable[Batch]) -> Quali
 
 def _decoder_of(data: Files, variant: Variant) -> Callable[[int], Any] | None:
     """Return what loads the image at an index with the decoder that a strategy uses; ``None`` if that is OpenCV."""
-    by_simplejpeg = {"pool_simplejpeg": False, "pool_reduced": True}
-    if variant.name in by_simplejpeg:
-        return lambda index: _load_simplejpeg(data, index, reduced=by_simplejpeg[variant.name])
-    if variant.name == "tfdata_reduced":
-        return _native(data, reduced=True)
-    return _native(data) if variant.tier == "same purpose" else None
+    by_others: dict[str, Callable[[int], Any]] = {
+        "pool_simplejpeg": lambda index: _load_simplejpeg(data, index, reduced=False),
+        "pool_reduced": lambda index: _load_simplejpeg(data, index, reduced=True),
+        "hf_datasets": lambda index: _load_pillow(data, index),
+    }
+    by_tensorflow = {
+        "tfdata_reduced": _native_reduced_steps,
+        "keras_image_dataset": _native_bilinear_steps,
+        "keras_image_dataset_grain": _native_bilinear_steps,
+    }
+    if variant.tier == "same purpose" and variant.name not in by_others:
+        return _native(data, by_tensorflow.get(variant.name, _native_steps))
+    return by_others.get(variant.name)
 
 
 QUESTION = Question(
@@ -137,7 +149,7 @@ QUESTION = Question(
         {"data": "x4", "augment": "on"},
     ),
     # The order in which results know the strategies; a new module follows these without being named here.
-    modules=("memory", "generator", "pool", "keras", "tf1", "tfdata", "mapped", "torch", "grain", "spdl"),
+    modules=("memory", "generator", "pool", "keras", "tf1", "tfdata", "mapped"),
 )
 
 
@@ -157,6 +169,27 @@ def _load_simplejpeg(data: Files, index: int, *, reduced: bool) -> NDArray[np.fl
 
     least = {"min_height": SIDE, "min_width": SIDE, "min_factor": 1} if reduced else {}
     return _finished(data, index, decode_jpeg(Path(data.paths[index]).read_bytes(), **least))
+
+
+def _load_pillow(data: Files, index: int) -> NDArray[np.float32]:
+    """Decode with Pillow, and go on as ``_load``."""
+    import numpy as np
+    from PIL import Image
+
+    with Image.open(data.paths[index]) as image:
+        return _finished(data, index, np.asarray(image.convert("RGB")))
+
+
+def _by_label(job: Job[Files]) -> None:
+    """Write a folder of links to the files, with a subfolder for each label, as Keras and others want it."""
+    import os
+    from pathlib import Path
+
+    data = job.inputs
+    for label in range(max(data.labels) + 1):  # an empty one too: labels are counted
+        (job.directory / BY_LABEL / f"{label:04}").mkdir(parents=True, exist_ok=True)
+    for number, (path, label) in enumerate(zip(data.paths, data.labels, strict=True)):
+        os.symlink(Path(path).absolute(), job.directory / BY_LABEL / f"{label:04}" / f"{number:06}.jpg")
 
 
 def _finished(data: Files, index: int, picture: NDArray[Any]) -> NDArray[np.float32]:
@@ -196,12 +229,12 @@ def _parts(job: Job[Files]) -> list[range]:
     return [range(start, min(start + job.batch_size, count)) for start in range(0, count, job.batch_size)]
 
 
-def _native(data: Files, *, reduced: bool = False) -> Callable[[int], tf.Tensor]:
+def _native(data: Files, steps: Callable[[Any, Any], Any]) -> Callable[[int], tf.Tensor]:
     """Return a function that decodes, reduces, changes and scales the image at an index with TensorFlow."""
     import tensorflow as tf
 
-    steps = tf.function(_native_reduced_steps if reduced else _native_steps)
-    return lambda index: steps(tf.constant(data.paths[index]), tf.constant(data.changes[index]))
+    compiled = tf.function(steps)
+    return lambda index: compiled(tf.constant(data.paths[index]), tf.constant(data.changes[index]))
 
 
 def _native_steps(path: tf.Tensor, change: tf.Tensor) -> tf.Tensor:
@@ -222,6 +255,14 @@ def _native_reduced_steps(path: tf.Tensor, change: tf.Tensor) -> tf.Tensor:
 
     sizes = [(factor >= ratio, lambda ratio=ratio: at(ratio)) for ratio in (8, 4, 2)]
     return _native_finished(tf.case(sizes, default=lambda: at(1)), change)
+
+
+def _native_bilinear_steps(path: tf.Tensor, _: tf.Tensor) -> tf.Tensor:
+    """Reduce as ``image_dataset_from_directory`` does: with aliases, and without rounding."""
+    import tensorflow as tf
+
+    picture = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
+    return tf.image.resize(picture, (SIDE, SIDE)) / 127.5 - 1.0
 
 
 def _native_finished(picture: tf.Tensor, change: tf.Tensor) -> tf.Tensor:

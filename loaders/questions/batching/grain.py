@@ -39,7 +39,7 @@ def grain_threads(job: Job[Files]) -> Iterable[Batch]:
 
 @variant(optional=("grain",))
 def grain_threads_few(job: Job[Files]) -> Iterable[Batch]:
-    """grain with one thread per core and two batches ahead: ``ReadOptions(num_threads=…, prefetch_buffer_size=64)``."""
+    """grain with one thread per core and two batches ahead: ``ReadOptions(prefetch_buffer_size=64)``."""
     import os
 
     import grain

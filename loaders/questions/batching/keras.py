@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from loaders._registry import Batch, Job, variant
-from loaders.questions.batching import Files, _batch, _parts
+from loaders.questions.batching import BY_LABEL, SIDE, UNCHANGED, Files, _batch, _by_label, _parts
 
 
 def _pydataset(job: Job[Files], workers: int, *, use_multiprocessing: bool = False) -> Iterable[Batch]:
@@ -59,3 +59,31 @@ def keras_pydataset_processes(job: Job[Files]) -> Iterable[Batch]:
     It hangs now and then: the workers are forked from a process in which TensorFlow's threads hold locks.
     """
     return _pydataset(job, workers=4, use_multiprocessing=True)
+
+
+def _image_dataset(job: Job[Files], **how: Any) -> Any:
+    import keras
+
+    return keras.utils.image_dataset_from_directory(
+        str(job.directory / BY_LABEL),
+        image_size=(SIDE, SIDE),
+        batch_size=job.batch_size,
+        seed=job.seed,
+        verbose=False,
+        **how,
+    )
+
+
+@variant(tier="same purpose", only=UNCHANGED, convert=_by_label)
+def keras_image_dataset(job: Job[Files]) -> Iterable[Batch]:
+    """Keras ``image_dataset_from_directory``, as its guide writes it; what most users start from."""
+    return _image_dataset(job).map(lambda images, labels: (images / 127.5 - 1.0, labels))
+
+
+@variant(tier="same purpose", only=UNCHANGED, convert=_by_label, optional=("grain",))
+def keras_image_dataset_grain(job: Job[Files]) -> Iterable[Batch]:
+    """Keras ``image_dataset_from_directory(format="grain")``."""
+    import numpy as np
+
+    for images, labels in _image_dataset(job, format="grain"):
+        yield np.asarray(images, np.float32) / np.float32(127.5) - np.float32(1), np.asarray(labels)
