@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -147,6 +147,64 @@ def check_drawn_from(
     if len(order) != count and not (may_lose and 0 < len(order) < count):
         raise WrongOutputError(f"delivered {len(order)} samples instead of {count}")
     return order
+
+
+def check_alike(
+    universe: Sequence[tuple[Any, int]], image_of: Callable[[Any], NDArray[Any]], batches: Iterable[Any], least: float
+) -> float:
+    """Check that every image of ``universe`` was delivered once, much like it, with its label.
+
+    For what decodes or reduces in its own way: which image is which is told by the means of a few large blocks.
+
+    Parameters
+    ----------
+    universe
+        What ``image_of`` makes an 8-bit image of, and its label.
+    least
+        In dB: how much alike a delivered image and its original must be.
+
+    Returns
+    -------
+    How much alike the worst are, in dB.
+
+    Raises
+    ------
+    WrongOutputError
+        The message names the first sample that is like none, delivered twice or wrongly labelled, or the wrong count.
+    """
+    import numpy as np
+
+    known = np.stack([_blocks(image_of(source)) for source, _ in universe])
+    unused = np.ones(len(universe), bool)
+    worst, count = 99.0, 0
+    for batch in batches:
+        for image, label in samples(batch):
+            original = image_of(universe[0][0])
+            if np.shape(image) != original.shape or image.dtype != original.dtype:
+                raise WrongOutputError(f"sample {count} is {_describe((image,), (original,))}")
+            place = int(np.argmin(((known - _blocks(image)) ** 2).sum(axis=1)))
+            source, expected = universe[place]
+            alike = psnr(image, image_of(source))
+            if alike < least:
+                raise WrongOutputError(f"sample {count} is like none of the {len(universe)}: {alike:.1f} dB")
+            if not unused[place]:
+                raise WrongOutputError(f"sample {count} was delivered more often than it exists (place {place})")
+            if int(label) != int(expected):
+                raise WrongOutputError(f"sample {count} has the label {int(label)} instead of {int(expected)}")
+            unused[place] = False
+            worst, count = min(worst, alike), count + 1
+    if count != len(universe):
+        raise WrongOutputError(f"delivered {count} samples instead of {len(universe)}")
+    return worst
+
+
+def _blocks(image: NDArray[Any]) -> NDArray[Any]:
+    """Return the mean colours of 49 blocks of an image."""
+    import numpy as np
+
+    high, wide = image.shape[0] // 7, image.shape[1] // 7
+    parts = np.asarray(image[: 7 * high, : 7 * wide], np.float32).reshape(7, high, 7, wide, -1)
+    return np.asarray(parts.mean(axis=(1, 3)).ravel())
 
 
 def psnr(image: NDArray[Any], reference: NDArray[Any]) -> float:

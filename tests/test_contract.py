@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loaders import _contract, _registry
-from loaders._contract import check_drawn_from, digest, order_quality, psnr, samples
+from loaders._contract import check_alike, check_drawn_from, digest, order_quality, psnr, samples
 from loaders._corpus import Corpus
 from loaders._errors import WrongOutputError
 from loaders._registry import Job, Skip
@@ -58,6 +58,44 @@ def test_every_selection_draws_anew_for_another_seed_and_alike_for_the_same(corp
 
 
 UNIVERSE = [(np.full((2, 2), value, np.uint8), value) for value in range(6)]
+
+
+def _pictures(count: int) -> list[Any]:
+    random = np.random.default_rng(1)
+    coarse = random.integers(30, 226, (count, 7, 7, 3), np.uint8)
+    return [each.repeat(4, axis=0).repeat(4, axis=1) for each in coarse]
+
+
+def _delivered(pictures: list[Any], labels: list[int]) -> list[Any]:
+    return [(np.stack(pictures), np.array(labels))]
+
+
+def _alike(batches: list[Any]) -> float:
+    pictures = _pictures(6)
+    return check_alike([(place, place % 3) for place in range(6)], lambda place: pictures[place], batches, 20.0)
+
+
+def test_what_is_much_like_it_passes_in_any_order() -> None:
+    pictures, order = _pictures(6), [3, 1, 5, 0, 2, 4]
+    blurred = [np.asarray(np.clip(pictures[each].astype(int) + 3, 0, 255), np.uint8) for each in order]
+    assert 35 < _alike(_delivered(blurred, [each % 3 for each in order])) < 50
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda pictures, labels: (pictures[:5], labels[:5]), "delivered 5 samples instead of 6"),
+        (lambda pictures, labels: ([*pictures[:5], pictures[0]], [*labels[:5], labels[0]]), "more often than it exists"),
+        (lambda pictures, labels: (pictures, [*labels[:5], 0]), "has the label 0 instead of 2"),
+        (lambda pictures, labels: ([255 - each for each in pictures], labels), "is like none of the 6"),
+        (lambda pictures, labels: ([each[:14] for each in pictures], labels), r"got uint8\[14, 28, 3\]"),
+        (lambda pictures, labels: ([each / 255 for each in pictures], labels), r"got float64"),
+    ],
+)
+def test_what_is_missing_doubled_mislabelled_or_unlike_is_caught(change: Any, said: str) -> None:
+    pictures, labels = change(_pictures(6), [place % 3 for place in range(6)])
+    with pytest.raises(WrongOutputError, match=said):
+        _alike(_delivered(pictures, labels))
 
 
 def _batches(order: list[int], size: int = 4) -> list[Any]:

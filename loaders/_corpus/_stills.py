@@ -17,6 +17,9 @@ SIZES = {"640x480": (640, 480), "2mp": (1600, 1200), "12mp": (4000, 3000)}
 QUALITY = 90
 """Of JPEG, where a name does not say another: about what cameras and web sites use."""
 
+STEP = 48
+"""In pixels, three blocks of 16: how far a part of a photograph begins from where the one before did."""
+
 ODD = "odd"
 
 
@@ -33,15 +36,20 @@ def stills(photographs: NDArray[np.uint8], name: str, count: int) -> Iterator[tu
         yield f"{number:03}.jpg", _encoded(mosaic(photographs, width, height, number), quality)
 
 
-def mosaic(photographs: NDArray[np.uint8], width: int, height: int, first: int) -> NDArray[np.uint8]:
-    """Return an image of this size, put together from photographs in their order from ``first`` on."""
-    _, high, wide, _ = photographs.shape
-    down, across = -(-height // high), -(-width // wide)
+def mosaic(photographs: NDArray[np.uint8], width: int, height: int, number: int) -> NDArray[np.uint8]:
+    """Return an image of this size, put together from photographs; every number gives another.
+
+    The first ones begin with a whole photograph each, the others with a part of one, in steps of a JPEG block.
+    """
+    count, high, wide, _ = photographs.shape
+    turn, first = divmod(number, count)
+    top, left = turn * STEP % high, 2 * turn * STEP % wide
+    down, across = -(-(top + height) // high), -(-(left + width) // wide)
     rows = [
-        np.concatenate([photographs[(first + row * across + column) % len(photographs)] for column in range(across)], 1)
+        np.concatenate([photographs[(first + row * across + column) % count] for column in range(across)], 1)
         for row in range(down)
     ]
-    return np.concatenate(rows)[:height, :width]
+    return np.concatenate(rows)[top : top + height, left : left + width]
 
 
 def odd(photograph: NDArray[np.uint8]) -> Iterator[tuple[str, bytes]]:

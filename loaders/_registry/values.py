@@ -48,6 +48,7 @@ ENGINES = {
     "spdl": "spdl",
     "datasets": "datasets",
     "webdataset": "webdataset",
+    "turboloader": "turboloader",
 }
 """What puts a strategy's batches together, by the name of the module that holds such strategies."""
 

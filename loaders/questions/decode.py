@@ -120,11 +120,14 @@ def _check(job: Job[Files], variant: Variant, batches: Iterable[Batch]) -> Quali
 
 def _of_odd_files(job: Job[Files], variant: Variant) -> OddFiles:
     """Say whether a decoder turns a picture as EXIF says, and which odd files it rejects."""
+    import numpy as np
+
     turned, rejected = False, []
     for kind, path in job.inputs.odd.items():
         alone = replace(job, inputs=replace(job.inputs, paths=[path], to="full", threads=1))
         try:
-            ((image,),) = (list(samples(batch)) for batch in variant.build(alone))
+            (batch,) = variant.build(alone)
+            image = np.asarray(batch)[0]
         except Exception:  # noqa: BLE001 - each library has its own errors
             rejected.append(kind)
             continue
@@ -344,9 +347,9 @@ def pillow_draft(job: Job[Files]) -> Iterable[Batch]:
 @variant
 def skimage_imread(job: Job[Files]) -> Iterable[Batch]:
     """scikit-image ``io.imread(path)``, which calls imageio, which calls Pillow."""
-    from skimage import io
+    from skimage.io import imread
 
-    return _each(job, io.imread)
+    return _each(job, imread)
 
 
 @variant(optional=("simplejpeg",), quick=True)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from loaders import _registry
+from loaders._contract import psnr
 from loaders._corpus import Corpus
 from loaders._errors import WrongOutputError
 from loaders._registry import Job
@@ -46,8 +47,8 @@ def test_another_quality_takes_other_bytes(corpus: Corpus) -> None:
 
 def test_a_mosaic_is_of_the_photographs_as_they_are(corpus: Corpus) -> None:
     (first, *_) = _images(corpus, "opencv_imread", photographs="2mp")
-    psnr = decode.psnr(first[:480, :640], corpus.photographs()[0])
-    assert psnr > 30
+    likeness = psnr(first[:480, :640], corpus.photographs()[0])
+    assert likeness > 30
 
 
 @pytest.mark.parametrize("case", [{}, {"threads": "all"}, {"to": "224x224"}, {"to": "crop"}], ids=str)

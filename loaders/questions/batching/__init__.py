@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from loaders._contract import Quality, check_drawn_from, psnr
+from loaders._contract import Quality, check_alike, check_drawn_from, psnr
 from loaders._errors import WrongOutputError
 from loaders._registry import Batch, Case, Job, Question, Variant
 
@@ -42,6 +42,12 @@ BY_LABEL = "by-label"
 
 UNCHANGED = {"augment": ("off",)}
 """For strategies whose library reads the files by itself."""
+
+IN_THEIR_OWN_WAY = ("keras_image_dataset", "keras_image_dataset_grain", "turboloader")
+"""Strategies whose library decodes and reduces by itself."""
+
+WORST_PSNR = 20.0
+"""In dB. A linear reduction with aliases reaches 25; swapped channels stay below."""
 
 SAME_PIXEL = 1
 """In grey levels: by how much another decoder may differ from OpenCV's and still count as identical."""
@@ -103,6 +109,9 @@ def _check(job: Job[Files], variant: Variant, batches: Iterable[Batch]) -> Quali
             # Anything but float32 is left as it is, and so fails the comparison.
             yield (pixels(array) if array.dtype == np.float32 else array, labels)
 
+    if variant.name in IN_THEIR_OWN_WAY:
+        universe = list(enumerate(data.labels.tolist()))
+        return Quality(psnr=check_alike(universe, lambda index: pixels(_load(data, index)), delivered(), WORST_PSNR))
     check_drawn_from(expected(), len(data.paths), delivered())
     if own is None:
         return Quality()
@@ -123,13 +132,8 @@ def _decoder_of(data: Files, variant: Variant) -> Callable[[int], Any] | None:
         "pool_reduced": lambda index: _load_simplejpeg(data, index, reduced=True),
         "hf_datasets": lambda index: _load_pillow(data, index),
     }
-    by_tensorflow = {
-        "tfdata_reduced": _native_reduced_steps,
-        "keras_image_dataset": _native_bilinear_steps,
-        "keras_image_dataset_grain": _native_bilinear_steps,
-    }
     if variant.tier == "same purpose" and variant.name not in by_others:
-        return _native(data, by_tensorflow.get(variant.name, _native_steps))
+        return _native(data, _native_reduced_steps if variant.name == "tfdata_reduced" else _native_steps)
     return by_others.get(variant.name)
 
 
@@ -182,14 +186,14 @@ def _load_pillow(data: Files, index: int) -> NDArray[np.float32]:
 
 def _by_label(job: Job[Files]) -> None:
     """Write a folder of links to the files, with a subfolder for each label, as Keras and others want it."""
-    import os
     from pathlib import Path
 
     data = job.inputs
     for label in range(max(data.labels) + 1):  # an empty one too: labels are counted
         (job.directory / BY_LABEL / f"{label:04}").mkdir(parents=True, exist_ok=True)
     for number, (path, label) in enumerate(zip(data.paths, data.labels, strict=True)):
-        os.symlink(Path(path).absolute(), job.directory / BY_LABEL / f"{label:04}" / f"{number:06}.jpg")
+        link = job.directory / BY_LABEL / f"{label:04}" / f"{number:06}.jpg"
+        link.symlink_to(Path(path).absolute())
 
 
 def _finished(data: Files, index: int, picture: NDArray[Any]) -> NDArray[np.float32]:
@@ -255,14 +259,6 @@ def _native_reduced_steps(path: tf.Tensor, change: tf.Tensor) -> tf.Tensor:
 
     sizes = [(factor >= ratio, lambda ratio=ratio: at(ratio)) for ratio in (8, 4, 2)]
     return _native_finished(tf.case(sizes, default=lambda: at(1)), change)
-
-
-def _native_bilinear_steps(path: tf.Tensor, _: tf.Tensor) -> tf.Tensor:
-    """Reduce as ``image_dataset_from_directory`` does: with aliases, and without rounding."""
-    import tensorflow as tf
-
-    picture = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
-    return tf.image.resize(picture, (SIDE, SIDE)) / 127.5 - 1.0
 
 
 def _native_finished(picture: tf.Tensor, change: tf.Tensor) -> tf.Tensor:
