@@ -85,7 +85,7 @@ def test_what_is_much_like_it_passes_in_any_order() -> None:
     ("change", "said"),
     [
         (lambda pictures, labels: (pictures[:5], labels[:5]), "delivered 5 samples instead of 6"),
-        (lambda pictures, labels: ([*pictures[:5], pictures[0]], [*labels[:5], labels[0]]), "more often than it exists"),
+        (lambda pictures, labels: (pictures[:5] + pictures[:1], labels[:5] + labels[:1]), "more often than it exists"),
         (lambda pictures, labels: (pictures, [*labels[:5], 0]), "has the label 0 instead of 2"),
         (lambda pictures, labels: ([255 - each for each in pictures], labels), "is like none of the 6"),
         (lambda pictures, labels: ([each[:14] for each in pictures], labels), r"got uint8\[14, 28, 3\]"),

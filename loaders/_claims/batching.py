@@ -15,7 +15,7 @@ from loaders._claims._evidence import (
     part_of,
     ratio_of,
 )
-from loaders._claims._figures import MIB, NOTICEABLE, PICTURE_BYTES, at_readers_amount
+from loaders._claims._figures import MIB, NOTICEABLE, PICTURE_BYTES, at_readers_amount, ratio
 from loaders._law import Law
 from loaders._words import amount, estimated, factor, multiple, small_amount
 
@@ -72,6 +72,30 @@ def _follows(figures: Figures, name: str, law: Law) -> Part:
     if law.kind == "linear":
         return part_of(less_than(law.per_sample, 0), above())
     return part_of(figures.growth_with("batching", name, "needs", "data", "x4", "x16"), above(NOTICEABLE))
+
+
+OWN_SETTING = "their setting: random crops of ImageNet, more cores; here: whole photographs, reduced"
+
+
+@claim("E1", "turboloader is twice as fast as tf.data.")
+def turboloader_is_twice_as_fast_as_tfdata(figures: Figures) -> Found:
+    """Time ratio, interval above 2, against tf.data with TensorFlow's own decoder."""
+    part, said = ratio(figures, "batching", "tfdata_paths_autotune", "turboloader", "times", above(2))
+    return [part], f"{said}; {OWN_SETTING}"
+
+
+@claim("E2", "turboloader is 2.7 times as fast as torch's DataLoader.")
+def turboloader_is_faster_than_torch(figures: Figures) -> Found:
+    """Time ratio, interval above 2.7, against two worker processes that decode with OpenCV."""
+    part, said = ratio(figures, "batching", "torch_dataloader_2", "turboloader", "times", above(2.7))
+    return [part], f"{said}; {OWN_SETTING}"
+
+
+@claim("E3", "SPDL is 74 % faster than torch's DataLoader.")
+def spdl_is_faster_than_torch(figures: Figures) -> Found:
+    """Time ratio, interval above 1.74, with the same decoder and as many threads as worker processes."""
+    part, said = ratio(figures, "batching", "torch_dataloader_2", "spdl_threads", "times", above(1.74))
+    return [part], f"{said}; {OWN_SETTING}"
 
 
 def _opposite(part: Part) -> Part:
