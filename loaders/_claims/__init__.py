@@ -3,7 +3,8 @@
 A claim is one function under ``@claim``. It takes the figures of one result set and returns the claim's parts, each
 with the p-values of its possible outcomes (``loaders._claims._evidence``), and the sentence with the figures. The
 claims of a page are corrected by Holm's method among themselves; a claim that does not survive the correction is
-*undecided here*, and so is one whose figures were not measured, or only once.
+*undecided here*, and so is one whose figures were not measured, or only once. What the setting here cannot decide is
+*not asked here*, with the reason.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ def judged(comparisons: Sequence[Comparison]) -> list[Ruling]:
     verdicts = iter(settle([parts for _, parts, _ in found if parts]))
     rulings = []
     for claim, parts, said in found:
-        verdict, needed = next(verdicts) if parts else ("undecided here", "")
+        nothing: Verdict = "not asked here" if claim.unasked else "undecided here"
+        verdict, needed = next(verdicts) if parts else (nothing, "")
         rulings.append(Ruling(claim, verdict, "; ".join(filter(None, [said, needed])), reached=bool(parts)))
     return rulings
 
@@ -59,6 +61,7 @@ def counted(comparisons: Sequence[Comparison]) -> str:
         "holds in part": ("holds in part", "hold in part"),
         "holds": ("holds", "hold"),
         "undecided here": ("is undecided here", "are undecided here"),
+        "not asked here": ("is not asked here", "are not asked here"),
     }
     said = [f"{found[verdict]} {words[verdict][found[verdict] != 1]}" for verdict in words if found[verdict]]
     return f"Of {found.total()} claims {', '.join(said)}"

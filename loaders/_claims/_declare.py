@@ -29,6 +29,8 @@ class Claim(msgspec.Struct, frozen=True):
     ----------
     rule
         What ``judge`` does, in words.
+    unasked
+        Why the setting here cannot decide it; empty for most.
     """
 
     id: str
@@ -36,6 +38,7 @@ class Claim(msgspec.Struct, frozen=True):
     text: str
     rule: str
     judge: Judge
+    unasked: str = ""
 
 
 _claims: dict[str, Claim] = {}
@@ -53,6 +56,17 @@ def claim(name: str, text: str) -> Callable[[Judge], Judge]:
         return judge
 
     return register
+
+
+def unasked(name: str, question: str, text: str, why: str) -> None:
+    """Declare a claim that the setting here cannot decide either way, and why."""
+
+    def not_asked(_: Figures) -> Found:
+        """Not asked here."""
+        return [], why
+
+    claim(name, text)(not_asked)
+    _claims[name] = msgspec.structs.replace(_claims[name], question=question, unasked=why)
 
 
 @functools.cache

@@ -20,8 +20,9 @@ from loaders._stats import Estimate, quantile
 from loaders._trial.growth import CONFIDENCE as GROWTH_CONFIDENCE
 from loaders._trial.record import SCHEMA
 
-Verdict = Literal["holds", "does not hold", "holds in part", "undecided here"]
-Figure = Literal["times", "peaks", "needs"]
+Verdict = Literal["holds", "does not hold", "holds in part", "undecided here", "not asked here"]
+Figure = Literal["times", "peaks", "needs", "cpus"]
+IN_SECONDS = ("times", "cpus")
 
 ALPHA = 0.05
 """Probability of any false verdict on a page."""
@@ -266,7 +267,7 @@ class Figures:
                 for row in self.comparison(question).rows
                 if row.case in cases and row.samples
             }
-            self._fits[key] = fitted(samples, floor=0.0 if figure == "times" else RESOLUTION)
+            self._fits[key] = fitted(samples, floor=0.0 if figure in IN_SECONDS else RESOLUTION)
         return self._fits[key]
 
     def _found(self, difference: Difference | None) -> Difference:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from loaders._claims._declare import Found
 from loaders._claims._evidence import (
+    IN_SECONDS,
     Figure,
     Figures,
     Part,
@@ -39,10 +40,8 @@ def ratio(
     """Test the ratio of two strategies' figures, and put it into words."""
     first, second = figures.row(question, one, **case), figures.row(question, other, **case)
     part = part_of(figures.ratio(question, one, other, figure, **case), test)
-    said = [
-        estimated(row["time"], duration) if figure == "times" else estimated(row["peak"], amount)
-        for row in (first, second)
-    ]
+    name = {"times": "time", "cpus": "cpu"}.get(figure, "peak")
+    said = [estimated(row[name], duration if figure in IN_SECONDS else amount) for row in (first, second)]
     times = multiple(ratio_of(part.difference)) if part.difference else ""
     return part, f"{one} {said[0]}, {other} {said[1]}: {times}"
 

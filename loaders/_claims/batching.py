@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loaders._claims._declare import Found, claim
+from loaders._claims._declare import Found, claim, unasked
 from loaders._claims._evidence import (
     Figures,
     NotMeasuredError,
@@ -10,7 +10,9 @@ from loaders._claims._evidence import (
     Shown,
     above,
     below,
+    gain,
     less_than,
+    light,
     opposite,
     part_of,
     ratio_of,
@@ -96,6 +98,31 @@ def spdl_is_faster_than_torch(figures: Figures) -> Found:
     """Time ratio, interval above 1.74, with the same decoder and as many threads as worker processes."""
     part, said = ratio(figures, "batching", "torch_dataloader_2", "spdl_threads", "times", above(1.74))
     return [part], f"{said}; {OWN_SETTING}"
+
+
+@claim("E4", "SPDL needs 38 % less processor time than torch's DataLoader.")
+def spdl_needs_less_processor_time(figures: Figures) -> Found:
+    """Ratio of processor times, interval below 0.62, with the same decoder and as many threads as worker processes;
+    in part where it is below 1.
+    """
+    part, said = ratio(figures, "batching", "spdl_threads", "torch_dataloader_2", "cpus", light(0.62, 1))
+    return [part], f"processor time: {said}; {OWN_SETTING}"
+
+
+@claim("E5", "grain's worker processes are faster than its threads where Python transforms images.")
+def grains_processes_are_faster(figures: Figures) -> Found:
+    """Time ratio of two worker processes to grain's threads, interval below 1; not if it is above 1/1.1."""
+    part, said = ratio(figures, "batching", "grain_processes", "grain_threads", "times", gain(NOTICEABLE))
+    return [part], f"{said}; OpenCV and NumPy release Python's lock for most of their time"
+
+
+unasked("E6", "batching", "turboloader is 12 % faster than DALI.", "DALI comes with CUDA only")
+unasked(
+    "E7",
+    "batching",
+    "litdata reads 1.85 times as fast as WebDataset.",
+    "it is said of object storage, and these files are local",
+)
 
 
 def _opposite(part: Part) -> Part:

@@ -6,9 +6,8 @@ import io
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
 SIZES = {"640x480": (640, 480), "2mp": (1600, 1200), "12mp": (4000, 3000)}
@@ -41,6 +40,8 @@ def mosaic(photographs: NDArray[np.uint8], width: int, height: int, number: int)
 
     The first ones begin with a whole photograph each, the others with a part of one, in steps of a JPEG block.
     """
+    import numpy as np
+
     count, high, wide, _ = photographs.shape
     turn, first = divmod(number, count)
     top, left = turn * STEP % high, 2 * turn * STEP % wide

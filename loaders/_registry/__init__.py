@@ -7,6 +7,7 @@ command line, the page) reads this registry, so adding a strategy edits one file
 
 from loaders._registry.code import imports_of
 from loaders._registry.declare import (
+    also,
     baseline,
     declare_question,
     find_question,
@@ -28,6 +29,7 @@ __all__ = [
     "Question",
     "Skip",
     "Variant",
+    "also",
     "baseline",
     "declare_question",
     "find_question",

@@ -100,6 +100,13 @@ def _register(function: Build, question: str | None, facts: Facts) -> None:
     strategies[function.__name__] = Variant(question=belongs_to, name=function.__name__, build=function, **declared)
 
 
+def also(question: str, build: Build, **facts: Unpack[Facts]) -> None:
+    """Let another question, in all its cases, have a strategy too, with the same facts but these."""
+    (known,) = {id(each): each for of in _variants.values() for each in of.values() if each.build is build}.values()
+    declared = dataclasses.replace(known, question=question, baseline=False, quick=False, matches=None, only={})
+    _variants.setdefault(question, {})[known.name] = dataclasses.replace(declared, **facts)
+
+
 def _at(function: Callable[..., Iterable[Batch]], at: Place) -> Build:
     """Return a function of a sweep at one of its places, by a name of its own."""
 

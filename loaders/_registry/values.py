@@ -49,6 +49,7 @@ ENGINES = {
     "datasets": "datasets",
     "webdataset": "webdataset",
     "turboloader": "turboloader",
+    "ray": "ray",
 }
 """What puts a strategy's batches together, by the name of the module that holds such strategies."""
 
@@ -161,6 +162,9 @@ class Question:
         is compared along it, and each trial ends with an epoch for a slow consumer.
     step_time
         Returns the seconds that the consumer takes for each batch, as a training step would.
+    training_step
+        Returns the seconds for which the consumer keeps one core busy with each batch, as a training step would on the
+        processor. How long it then waits for a batch is a figure.
     consumer_step
         Returns the seconds that the slow consumer takes for each batch, if they are given; ``None`` if there is to be
         no slow consumer. By default it is as slow as the strategy asks for.
@@ -200,6 +204,7 @@ class Question:
     sweeps: str = ""
     size_axis: str = ""
     step_time: Callable[[Case], float] = lambda _: 0.0
+    training_step: Callable[[Case], float] = lambda _: 0.0
     consumer_step: Callable[[Case], float | None] | None = None
     audit: Callable[[Job[Any], bool], dict[str, Any]] | None = None
     least_batches: int = 3

@@ -300,7 +300,7 @@ def laws_chart(comparison: Comparison, found: CaseLaws) -> Chart:
     x = {
         **vega.linear("samples", "samples in the data set (log scale)"),
         "scale": {"type": "log", "nice": False, "padding": 12},
-        "axis": {"grid": True, "values": sorted({each["samples"] for each in points}), "format": ",d"},
+        "axis": {**vega.GRID, "values": sorted({each["samples"] for each in points}), "format": ",d"},
     }
     y = vega.logarithmic("value", None, [each["value"] for each in points])
     spec = {

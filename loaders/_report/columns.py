@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from loaders import _words
 from loaders._judge import RESOLUTION, Judged
@@ -82,9 +82,10 @@ class Column:
         return self.heading if isinstance(self.heading, str) else self.heading(rows)
 
 
-def of_table(rows: Rows, tier: str) -> list[Column]:
-    """Return the columns of the table of one tier, given all rows of its case."""
-    return [column for column in COLUMNS if column.is_there(rows, tier)]
+def of_table(rows: Rows, tier: str, *, brief: bool = False) -> list[Column]:
+    """Return the columns of the table of one tier, given all rows of its case; if ``brief``, only the main ones."""
+    there = [column for column in COLUMNS if column.is_there(rows, tier)]
+    return [column for column in there if column.is_main(rows, tier)] if brief else there
 
 
 def bars(column: Column, rows: Rows) -> dict[str, float]:
@@ -97,7 +98,7 @@ def bars(column: Column, rows: Rows) -> dict[str, float]:
 def stacked(figure: str) -> Markup:
     """Put a figure's bracketed interval below it."""
     value, bracket, rest = figure.partition(" (")
-    return Markup('{}<span class="interval">{}</span>').format(value, bracket.strip() + rest)
+    return Markup("{}<small>{}</small>").format(value, bracket.strip() + rest) if bracket else escape(value)
 
 
 def _has(figure: str) -> Callable[[Rows, str], bool]:
@@ -122,7 +123,8 @@ def _value(found: Estimate | None) -> float | None:
 
 
 def _rounds(values: Mapping[int, float], unit: Callable[[float], str]) -> str:
-    return "; ".join(f"round {index + 1}: {unit(value)}" for index, value in sorted(values.items()))
+    said = "; ".join(f"{index + 1}: {unit(value)}" for index, value in sorted(values.items()))
+    return f"round {said}" if said else ""
 
 
 def _label(text: str) -> Markup:
@@ -132,7 +134,7 @@ def _label(text: str) -> Markup:
 def _time(row: Row) -> Cell:
     words = stacked(_words.estimated(row["time"], _words.duration))
     if row["throughput"]:
-        words += Markup('<span class="interval">{} samples/s</span>').format(_words.rate(row["throughput"].value))
+        words += Markup("<small>{} samples/s</small>").format(_words.rate(row["throughput"].value))
     return Cell(words, _value(row["time"]), _rounds(row.times, _words.duration))
 
 

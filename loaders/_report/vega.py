@@ -65,6 +65,9 @@ CONFIG: Spec = {
     "title": {"anchor": "start", "frame": "group", "fontSize": 11, "fontWeight": "normal", "limit": 0, "offset": 10},
     "view": {"stroke": None},
 }
+GRID: Spec = {"grid": True, "ticks": False, "labelPadding": 7}
+"""For an axis whose lines cross the chart: a tick at the end of each would say nothing more."""
+
 RANGE: Spec = {"type": "rule", "color": "#444", "strokeWidth": 2}
 HOVERED: Spec = {"type": "rect", "fill": "transparent"}
 """An invisible overlay for marks that are too small or too thin to point at."""
@@ -132,11 +135,11 @@ def logarithmic(field: str, title: str | None, values: Sequence[float]) -> Spec:
     """Return a logarithmic axis between the ticks that enclose the values; what lies beyond is drawn at its end."""
     places = ticks(min(values), max(values))
     scale = {"type": "log", "domain": [places[0], places[-1]], "nice": False, "clamp": True}
-    return {**linear(field, title), "scale": scale, "axis": {"grid": True, "values": places, "format": ",~r"}}
+    return {**linear(field, title), "scale": scale, "axis": {**GRID, "values": places, "format": ",~r"}}
 
 
 def linear(field: str, title: str | None) -> Spec:
-    axis = {"grid": True, "tickCount": 4}
+    axis = {**GRID, "tickCount": 4}
     return {"field": field, "type": "quantitative", "title": title, "axis": axis}
 
 

@@ -73,6 +73,7 @@ class Case:
             times=self.times[name],
             peaks=self.peaks[name],
             needs=by_round(self.paired, name, "needed_memory"),
+            cpus=by_round(self.paired, name, "cpu_time"),
             parts=self.parts[name],
             figures={**row.figures, **{figure: each for figure, each in further.items() if each}},
             ratio=None if name == self.baseline else self._time(name, self.baseline),

@@ -111,9 +111,9 @@ class Row(msgspec.Struct, frozen=True):
         The number of samples in an epoch.
     page_cache
         The share of the strategy's files that was in the page cache: the smallest and the largest of all trials.
-    times, peaks, needs
-        ``time``, ``peak`` and ``needed`` of each ``ok`` round, from which readers can compute other ratios. A trial
-        that did not start as its round did (fresh or forked) is left out.
+    times, peaks, needs, cpus
+        ``time``, ``peak``, ``needed`` and ``cpu`` of each ``ok`` round, from which readers can compute other ratios. A
+        trial that did not start as its round did (fresh or forked) is left out.
     samples
         How many of the ``trials`` were ``ok``.
     growth
@@ -155,6 +155,7 @@ class Row(msgspec.Struct, frozen=True):
     times: dict[int, float] = {}
     peaks: dict[int, float] = {}
     needs: dict[int, float] = {}
+    cpus: dict[int, float] = {}
     parts: dict[int, tuple[float, float, float]] = {}
     figures: dict[str, Estimate] = {}
     ratio: Judged | None = None

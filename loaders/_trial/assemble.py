@@ -70,6 +70,7 @@ class Readings:
     meter: Meter
     steady: Sequence[timing.Timeline] = ()
     further: Sequence[timing.Timeline] = ()
+    trains: bool = False
 
     @property
     def delivered(self) -> int:
@@ -107,6 +108,7 @@ def outcome(
     sample_time, steady_time = timing.sample_time(first), timing.steady_time(in_all, least=1)
     steps = _drawn_steps(len(quality.walk or ()))
     meter = read.meter
+    step_wait = timing.step_wait(read.steady) if read.trains else None
     return Outcome(
         "ok",
         f"lost {quality.lost} of {quality.lost + delivered // passes} samples" if quality.lost else "",
@@ -120,6 +122,8 @@ def outcome(
             start_time=timing.start_time(in_all, least=1),
             wait_time=timing.wait_time(read.slow) if read.slow else None,
             slow_step=read.slow_step,
+            step_wait=step_wait.p50 if step_wait else None,
+            step_wait_99=step_wait.p99 if step_wait else None,
             first_batch_time=timing.first_batch_time(first),
             sample_time=sample_time,
             throughput=delivered / passes / steady_time if steady_time else 1 / sample_time if sample_time else None,

@@ -23,7 +23,7 @@ from loaders._errors import WrongOutputError
 from loaders._trial import assemble, convert, failure, imports, machine, timing
 from loaders._trial import steady as steadily
 from loaders._trial.assemble import Readings
-from loaders._trial.drain import Slow, Tracer, cpu_time, drain
+from loaders._trial.drain import Slow, Tracer, busy, cpu_time, cpu_time_of_children, drain
 from loaders._trial.metrics import Disturbance
 from loaders._trial.prepare import Prepared, import_ahead, job_of, prepare
 from loaders._trial.record import Imported, Measured, Outcome, Progress, Trial, shortened
@@ -117,14 +117,19 @@ def measure(
             looks.append(machine.activity())
             looked += time.thread_time() - begun
 
+    def used_so_far() -> float:
+        return cpu_time() - cpu_before - looked + cpu_time_of_children()
+
     def slow_down(last: timing.Timeline) -> float:
         """End the measurement with the fast consumer, and return how slow the next one is."""
         nonlocal tracer, peak, used, step
-        tracer, peak, used = Tracer(above.read), above.peak(), cpu_time() - cpu_before - looked
+        tracer, peak, used = Tracer(above.read), above.peak(), used_so_far()
         step = timing.slow_step(last, passes) if given is None else given
         return step
 
     given = question.consumer_step(job.case) if question.consumer_step else None
+    trains = question.training_step(job.case)
+    step_time, spend = (trains, busy) if trains else (question.step_time(job.case), time.sleep)
     then = None
     if slow and (question.size_axis or given is not None):
         then = Slow(slow_down, lambda last: timing.batches(last, passes))
@@ -136,14 +141,15 @@ def measure(
         lambda step, now: tracer(step, now),  # noqa: PLW0108 - it becomes another
         epochs=prepared.epochs,
         keep=question.keeps_output,
-        step_time=question.step_time(job.case),
+        step_time=step_time,
+        spend=spend,
         take=job.meter.take,
         slow=then,
         begin=look,
     )
     highest = above.peak()
     if then is None:
-        peak, used = highest, cpu_time() - cpu_before - looked
+        peak, used = highest, used_so_far()
         look(prepared.epochs)
     measured()
     slow_epoch = timelines.pop() if then else None
@@ -152,9 +158,7 @@ def measure(
     def epochs() -> Sequence[timing.Timeline]:
         """Read the data once more. If that is several passes, the first includes the start, and does not count."""
         product.clear()
-        more, kept = drain(
-            again, keep=question.keeps_output, step_time=question.step_time(job.case), take=job.meter.take
-        )
+        more, kept = drain(again, keep=question.keeps_output, step_time=step_time, spend=spend, take=job.meter.take)
         product.extend(kept)
         further.extend(more)
         return timing.cut(more, passes)[1:] if passes > 1 else more
@@ -183,6 +187,7 @@ def measure(
         meter=job.meter,
         steady=during.epochs if is_steady else (),
         further=further,
+        trains=bool(trains),
     )
     return readings, product, machine.disturbance(started, during.looks[-1][1], during.looks)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import sys
 import time
+import zlib
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -23,6 +25,10 @@ PAGE = 4096
 
 TRACE_POINTS = 400
 """Beyond this many points every second one is dropped, so that a long epoch keeps an even trace of bounded length."""
+
+
+BUSYWORK = bytes(2**20)
+"""What a busy consumer reads again and again."""
 
 
 class Tracer:
@@ -78,6 +84,7 @@ def drain(
     epochs: int = 1,
     keep: bool = False,
     step_time: float = 0.0,
+    spend: Callable[[float], None] = time.sleep,
     take: Callable[[int], None] = lambda _: None,
     slow: Slow | None = None,
     begin: Callable[[int], None] = lambda _: None,
@@ -91,7 +98,9 @@ def drain(
     trace
         Called after each batch with the batch's number, counted over all epochs, and the time.
     step_time
-        Seconds to sleep after each batch, as training would take; they count in the epoch's time, but in no batch's.
+        Seconds to spend after each batch, as training would take; they count in the epoch's time, but in no batch's.
+    spend
+        How they are spent: asleep, as if another device trained, or ``busy``.
     take
         Called with the number of samples that the consumer has just taken.
     keep
@@ -133,7 +142,7 @@ def drain(
             del batch
             take(samples[-1])
             if step_time:
-                time.sleep(step_time)
+                spend(step_time)
             step += 1
             before = clock()
             trace(step, now)
@@ -146,6 +155,13 @@ def drain(
     return timelines, kept
 
 
+def busy(seconds: float) -> None:
+    """Keep one core busy, without Python's lock, as an operation of TensorFlow does; a part takes about half a ms."""
+    until = time.perf_counter() + seconds
+    while time.perf_counter() < until:
+        zlib.crc32(BUSYWORK)
+
+
 def cpu_time() -> float:
     """Return the seconds of processor time, user and system, of this process and of its children that have ended."""
     try:
@@ -154,6 +170,17 @@ def cpu_time() -> float:
         return sum(os.times()[:4])
     usages = [resource.getrusage(whose) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(each.ru_utime + each.ru_stime for each in usages)
+
+
+def cpu_time_of_children() -> float:
+    """Return the seconds of processor time of those that this process started and that are still alive."""
+    import psutil
+
+    total = 0.0
+    for each in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            total += sum(each.cpu_times()[:4])
+    return total
 
 
 def touch(batch: Any) -> int:

@@ -138,6 +138,25 @@ class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
         ),
     ] = None
     slow_step: Annotated[Seconds | None, figure("s", "How long the slow consumer takes for each batch.")] = None
+    step_wait: Annotated[
+        Seconds | None,
+        figure(
+            "s",
+            "How long a training step waits for its batch: the median of all steady epochs, without the first batch of "
+            "each.",
+            name="step_wait",
+            heading="a step waits",
+        ),
+    ] = None
+    step_wait_99: Annotated[
+        Seconds | None,
+        figure(
+            "s",
+            "The same: one step in a hundred waits longer. A trial of two steady epochs of twenty batches has but 38.",
+            name="step_wait_99",
+            heading="1 % wait longer than",
+        ),
+    ] = None
     first_batch_time: Annotated[
         Seconds | None,
         figure(
@@ -175,7 +194,7 @@ class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
         Seconds | None,
         figure(
             "s",
-            "Processor time of an epoch, user and system, including children that have ended.",
+            "Processor time of an epoch, user and system, of the process and of all that it started.",
             name="cpu",
             heading="processor time",
             scale="ratio",

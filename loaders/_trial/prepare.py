@@ -98,11 +98,15 @@ def corpus_of(trial: Trial) -> Corpus:
     return load_corpus(Path(trial.corpus)) if trial.corpus else NO_CORPUS
 
 
+APART = {"torchvision": "it needs a build of torch that it fits, see docs/engines.md"}
+"""Packages that ``make engines`` leaves out, and why."""
+
+
 def require(variant: _registry.Variant) -> None:
     """Raise ``Skip`` if a package that the strategy declares as optional is missing."""
     for name in variant.optional:
         if not imports.is_found(name):
-            raise _registry.Skip(f"{name} is not installed: run `make engines`")
+            raise _registry.Skip(f"{name} is not installed: {APART.get(name, 'run `make engines`')}")
 
 
 def job_of(trial: Trial, question: _registry.Question, corpus: Corpus, **more: Any) -> _registry.Job[Any]:

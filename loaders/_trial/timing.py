@@ -106,7 +106,7 @@ def start_time(timelines: Sequence[Timeline], least: int = LEAST_BATCHES) -> flo
 
 def wait_time(timeline: Timeline) -> float | None:
     """Return the mean seconds that a consumer waited for a batch after the first; ``None`` with fewer than two."""
-    waits = [after - before for before, after in zip(timeline.asked, timeline.received, strict=True)][1:]
+    waits = _latencies(timeline)[1:]
     return statistics.fmean(waits) if waits else None
 
 
@@ -143,12 +143,25 @@ def sample_time(timeline: Timeline) -> float | None:
     return epoch_time(timeline) / total if total else None
 
 
+def step_wait(steady: Sequence[Timeline]) -> BatchTime | None:
+    """Return percentiles of the latency of ``next()`` over all steady epochs, without the first batch of each."""
+    return _percentiles([wait for each in steady for wait in _latencies(each)[1:]])
+
+
 def batch_time(timeline: Timeline) -> BatchTime | None:
     """Return percentiles of the latency of ``next()``, without the first batch unless it is the only one."""
+    latencies = _latencies(timeline)
+    return _percentiles(latencies[1:] or latencies)
+
+
+def _latencies(timeline: Timeline) -> list[float]:
+    return [after - before for before, after in zip(timeline.asked, timeline.received, strict=True)]
+
+
+def _percentiles(latencies: Sequence[float]) -> BatchTime | None:
     import numpy as np
 
-    latencies = [after - before for before, after in zip(timeline.asked, timeline.received, strict=True)]
     if not latencies:
         return None
-    p50, p95, p99 = np.percentile(latencies[1:] or latencies, [50, 95, 99])
-    return BatchTime(float(p50), float(p95), float(p99), max(latencies[1:] or latencies))
+    p50, p95, p99 = np.percentile(latencies, [50, 95, 99])
+    return BatchTime(float(p50), float(p95), float(p99), max(latencies))

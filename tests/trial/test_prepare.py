@@ -38,7 +38,7 @@ def test_a_missing_package_that_is_declared_optional_is_skipped_in_words(corpus:
     record = run_trial(
         Trial("selection", "planted", {"images": "500"}, str(corpus.root), 1, outside=[str(file)]), corpus
     )
-    assert (record.status, record.message) == ("skipped", "no_such_package is not installed")
+    assert (record.status, record.message) == ("skipped", "no_such_package is not installed: run `make engines`")
 
 
 def test_a_server_has_imported_what_every_trial_does_and_no_more() -> None:

@@ -138,8 +138,8 @@ const ranked = (section, key) => {
 
 // Filter and baseline: they apply to all tables of a comparison.
 const show = (cell, [value, interval], sortsBy) => {
-  const small = document.createElement("span");
-  small.className = "interval";
+  if (!cell) return; // results that were replaced have fewer figures
+  const small = document.createElement("small");
   small.textContent = interval && `(${interval}`;
   cell.replaceChildren(value, small);
   if (sortsBy !== undefined) cell.dataset.value = sortsBy;
@@ -183,7 +183,7 @@ const rebase = (section, baseline) => {
 const totals = (section, epochs) => {
   for (const row of all("tr[data-strategy]", section)) {
     const cell = row.querySelector(".total");
-    const parts = Object.values(JSON.parse(row.dataset.parts));
+    const parts = Object.values(JSON.parse(row.dataset.parts ?? "{}"));
     if (!cell || !parts.length) continue;
     const total = geometricMean(parts.map(([convert, first, steady]) => convert + first + (epochs - 1) * steady));
     show(cell, bracketed(total, duration), total[0]);
@@ -224,7 +224,7 @@ const update = (section) => {
   const left = outOf(controls);
   const wanted = filter.value.trim().toLowerCase();
   for (const each of all(".case", section)) each.hidden = Boolean(box) && box.value !== "all" && each.dataset.case !== box.value;
-  for (const each of all("table.ranking", section)) each.classList.toggle("brief", !every.checked);
+  for (const each of all("table.ranking", section)) each.classList.toggle("brief", !every?.checked);
   const rows = all("tr[data-words]", section);
   for (const row of rows) row.hidden = !row.dataset.words.toLowerCase().includes(wanted) || left.includes(row.dataset.strategy);
   for (const tier of all(".tier", section)) tier.hidden = !all("tr[data-words]", tier).some((row) => !row.hidden);
@@ -251,6 +251,13 @@ const update = (section) => {
   });
   shown.append(`${wanted ? "; " : ""}left out: ${left.join(", ")} `, back);
 };
+const deed = (words, act) => {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.textContent = words;
+  button.addEventListener("click", act);
+  return button;
+};
 const control = (section) => {
   const controls = section.querySelector(".controls");
   const { baseline, out, sort: order } = controls.elements;
@@ -264,17 +271,23 @@ const control = (section) => {
   controls.addEventListener("submit", (event) => event.preventDefault());
   controls.addEventListener("input", () => changed(section));
   for (const name of ["baseline", "epochs", "out", "sort"]) section.dataset[name] = usual(controls.elements[name]);
-  for (const deeds of all(".deeds", section)) {
-    const name = deeds.closest("tr").dataset.strategy;
-    deeds.hidden = false;
-    deeds.querySelector(".against").addEventListener("click", () => {
+  for (const row of all("tr[data-strategy]", section)) {
+    const name = row.dataset.strategy;
+    const deeds = document.createElement("p");
+    deeds.className = "deeds";
+    const against = deed("Compare with it", () => {
       baseline.value = name;
       changed(section);
     });
-    deeds.querySelector(".leave").addEventListener("click", () => {
+    const leave = deed("Leave it out", () => {
       out.value = [...outOf(controls), name].join(",");
       changed(section);
     });
+    const link = document.createElement("a");
+    link.href = `#${row.id}`;
+    link.textContent = "Link to it";
+    deeds.append(against, " ", leave, " ", link);
+    row.querySelector("summary").after(deeds);
   }
 };
 // On a phone a chart fits the screen, and can be enlarged.

@@ -22,26 +22,39 @@ class _Images:
         return _load(self.data, index), int(self.data.labels[index])
 
 
-def _dataloader(job: Job[Files], workers: int) -> Iterator[Batch]:
-    from torch.utils.data import DataLoader
+class _Batches:
+    """A ``DataLoader`` whose batches are NumPy arrays; each epoch iterates it anew, as a training loop does."""
 
-    for images, labels in DataLoader(_Images(job.inputs), batch_size=job.batch_size, shuffle=True, num_workers=workers):
-        yield images.numpy(), labels.numpy()
+    def __init__(self, job: Job[Files], workers: int, **more: Any) -> None:
+        from torch.utils.data import DataLoader
+
+        images = _Images(job.inputs)
+        self.loader = DataLoader(images, batch_size=job.batch_size, shuffle=True, num_workers=workers, **more)
+
+    def __iter__(self) -> Iterator[Batch]:
+        for images, labels in self.loader:
+            yield images.numpy(), labels.numpy()
 
 
 @variant(optional=("torch",), capacity=2 * 32)  # the batch in hand, and the one being made
 def torch_dataloader_0(job: Job[Files]) -> Iterable[Batch]:
     """torch ``DataLoader`` with ``num_workers=0``: in the process that trains, one image after another."""
-    return _dataloader(job, workers=0)
+    return _Batches(job, workers=0)
 
 
 @variant(optional=("torch",), capacity=(2 * 2 + 2) * 32)  # prefetch_factor=2 for each worker
 def torch_dataloader_2(job: Job[Files]) -> Iterable[Batch]:
     """torch ``DataLoader`` with two worker processes, which are started for each epoch, as is the default."""
-    return _dataloader(job, workers=2)
+    return _Batches(job, workers=2)
+
+
+@variant(optional=("torch",), capacity=(2 * 2 + 2) * 32)
+def torch_dataloader_2_persistent(job: Job[Files]) -> Iterable[Batch]:
+    """The same with ``persistent_workers=True``: started once, which is then in no steady epoch."""
+    return _Batches(job, workers=2, persistent_workers=True)
 
 
 @variant(optional=("torch",), capacity=(2 * 4 + 2) * 32)
 def torch_dataloader_4(job: Job[Files]) -> Iterable[Batch]:
     """torch ``DataLoader`` with four worker processes."""
-    return _dataloader(job, workers=4)
+    return _Batches(job, workers=4)
