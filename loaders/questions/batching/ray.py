@@ -9,7 +9,7 @@ from loaders._registry import Batch, Job, variant
 from loaders.questions.batching import Files, _load
 
 
-@variant(optional=("ray",))
+@variant(optional=("ray",), only={"data": ("x16",), "augment": ("off",)})  # a cluster takes seconds to start
 def ray_data(job: Job[Files]) -> Iterable[Batch]:
     """Ray Data ``from_items(paths).map(…).iter_batches(batch_size=32)`` on a local cluster, which it starts itself."""
     import logging
