@@ -22,7 +22,11 @@ from loaders._trial.drain import cpu_time
 from loaders._trial.metrics import Disturbance
 from loaders._trial.record import Environment
 
-PACKAGES = ("tensorflow", "keras", "numpy", "opencv-python", "scikit-image", "scipy", "pillow")
+PACKAGES = (
+    *("tensorflow", "keras", "numpy", "opencv-python", "scikit-image", "scipy", "pillow"),
+    *("torch", "grain", "spdl", "datasets", "webdataset", "turboloader", "ray"),
+    *("simplejpeg", "imagecodecs", "kornia-rs", "torchvision"),
+)
 VERSION = re.compile(r"^Version: *(\S+)", re.MULTILINE)
 VARIABLES = re.compile(
     r"MALLOC_|GLIBC_TUNABLES|LD_PRELOAD|OMP_|OPENBLAS_|MKL_|PYTHONMALLOC"
@@ -30,8 +34,14 @@ VARIABLES = re.compile(
 )
 """Names of the environment variables that change memory management or TensorFlow; all others are private."""
 
-PINNED = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-"""Set for every trial, so that parallelism comes from the strategy, not from BLAS."""
+PINNED = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",
+}
+"""Set for every trial, so that parallelism comes from the strategy, not from BLAS; and so that importing pyarrow, as
+Keras does with pandas where both are installed, starts no thread, after which a process cannot be forked safely."""
 
 PROCESSORS = Path("/sys/devices/system/cpu")
 
