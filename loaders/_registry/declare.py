@@ -8,7 +8,7 @@ import functools
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar, Unpack, overload
@@ -21,6 +21,9 @@ Place = int | str
 """Of a strategy in a sweep."""
 
 SweptT = TypeVar("SweptT", bound=Callable[..., Iterable[Batch]])
+
+PARTS = 3
+"""Of the name of a question's module; a module of a question that is a package has more."""
 
 _variants: dict[str, dict[str, Variant]] = {}
 _own: dict[str, Question] = {}
@@ -88,8 +91,8 @@ def _register(function: Build, question: str | None, facts: Facts) -> None:
         )
     if (tier := facts.get("tier", TIERS[0])) not in TIERS:
         raise InputError(f"{function.__name__}: tier {tier!r} is none of {', '.join(TIERS)}")
-    engine = facts.get("engine", ENGINES.get(function.__module__.rpartition(".")[2], ""))
-    if engine not in ("", *ENGINES.values()):
+    engine = facts.get("engine", _engine_of(function.__module__, facts.get("optional", ())))
+    if engine not in ("", *ENGINES.values(), *facts.get("optional", ())):
         raise InputError(f"{function.__name__}: engine {engine!r} is none of {', '.join(ENGINES.values())}")
     if not function.__doc__:
         raise InputError(f"{function.__name__} has no docstring; its first line is the strategy's label")
@@ -98,6 +101,12 @@ def _register(function: Build, question: str | None, facts: Facts) -> None:
         raise InputError(f"{belongs_to} already has a strategy named {function.__name__}")
     declared: Facts = {**facts, "engine": engine}
     strategies[function.__name__] = Variant(question=belongs_to, name=function.__name__, build=function, **declared)
+
+
+def _engine_of(module: str, optional: Sequence[str]) -> str:
+    """Return what a module's strategies are put together by: the package that they need, in a module named after it."""
+    name = module.rpartition(".")[2]
+    return ENGINES.get(name, name if name in optional and len(module.split(".")) > PARTS else "")
 
 
 def also(question: str, build: Build, **facts: Unpack[Facts]) -> None:

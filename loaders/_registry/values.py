@@ -43,15 +43,9 @@ ENGINES = {
     "tfdata": "tf.data",
     "keras": "keras",
     "tf1": "tensorflow 1",
-    "torch": "torch",
-    "grain": "grain",
-    "spdl": "spdl",
-    "datasets": "datasets",
-    "webdataset": "webdataset",
-    "turboloader": "turboloader",
-    "ray": "ray",
 }
-"""What puts a strategy's batches together, by the name of the module that holds such strategies."""
+"""What puts a strategy's batches together, by the name of the module that holds such strategies. A module that is named
+after the package that its strategies need goes by that name."""
 
 
 class Skip(Exception):  # noqa: N818 - it reads `raise Skip("jemalloc is not installed")`, and is no error
