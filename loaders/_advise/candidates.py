@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -12,6 +12,7 @@ from loaders._advise.choose import Amount, Candidate
 from loaders._advise.words import Source
 from loaders._law import AMOUNTS
 from loaders._rows.figures import value
+from loaders._trial.imports import is_found
 from loaders._trial.record import SCHEMA, Record
 
 
@@ -90,8 +91,13 @@ def _sizes(run: Sequence[Record], question: _registry.Question, case: Mapping[st
     return {each.case.get(question.size_axis, "") for each in within}
 
 
-def candidates(run: Sequence[Record], question: str, case: Mapping[str, str]) -> list[Candidate]:
-    """Return the candidates: every strategy of the question that runs in the case, measured or not."""
+def candidates(
+    run: Sequence[Record], question: str, case: Mapping[str, str], is_there: Callable[[str], bool] = is_found
+) -> list[Candidate]:
+    """Return the candidates: every strategy of the question that runs in the case, measured or not.
+
+    ``is_there`` says whether a package is installed where the reader is.
+    """
     asked = _registry.find_question(question)
     within: defaultdict[str, list[Record]] = defaultdict(list)
     for each in run:
@@ -117,6 +123,7 @@ def candidates(run: Sequence[Record], question: str, case: Mapping[str, str]) ->
                     variant.capacity,
                     amounts=amounts(records),
                     problem=problem(records),
+                    needs=", ".join(each for each in variant.optional if not is_there(each)),
                 )
             )
     return found
@@ -191,6 +198,7 @@ def choices(records: Sequence[Record]) -> list[Choice]:
     own = records[0].environment.machine
     for case in cases(question):
         if run := pick(records, question.name, case, own):
-            among = candidates(run, question.name, case)
+            # Who reads a page may have none of the packages that a strategy declares as optional.
+            among = candidates(run, question.name, case, lambda _: False)
             found.append(Choice(question.name, case, among, source(run, case, among, own)))
     return found

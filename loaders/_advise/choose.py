@@ -24,6 +24,7 @@ Kind = Literal[
     "as good",
     "slower",
     "undecided",
+    "not worth installing",
     "does not fit",
     "memory unknown",
     "historic",
@@ -42,6 +43,10 @@ BATCH = 32
 
 KEEPS_UP = 0.1
 """As a share of a step: a loader with a shorter wait is not the bottleneck."""
+
+WORTH = 1.25
+"""A strategy that needs an installation must be shown to be this many times as fast as the fastest that needs none. One
+that is 10 % faster would do otherwise; a dependency has to be kept alive as long as the training code."""
 
 IDENTICAL = "identical"
 
@@ -73,8 +78,9 @@ class Amount(msgspec.Struct, frozen=True):
 class Candidate(msgspec.Struct, frozen=True):
     """A strategy, and its measurements from one run in one case at several amounts of data, the smallest first.
 
-    ``lines`` counts the lines of its code; ``settings`` says what must be set for the process; ``batch`` is the batch
-    size that it was measured with; ``problem`` says why it cannot be taken; without ``amounts`` it was not measured.
+    ``lines`` counts the lines of its code; ``settings`` says what must be set for the process, and ``needs`` what must
+    be installed first; ``batch`` is the batch size that it was measured with; ``problem`` says why it cannot be taken;
+    without ``amounts`` it was not measured.
     """
 
     name: str
@@ -88,11 +94,12 @@ class Candidate(msgspec.Struct, frozen=True):
     batch: int = BATCH
     amounts: list[Amount] = []
     problem: str = ""
+    needs: str = ""
 
     @property
-    def effort(self) -> tuple[bool, bool, int, str]:
+    def effort(self) -> tuple[bool, bool, bool, int, str]:
         """How much effort it takes, as a sort key: the simplest comes first."""
-        return self.converts, bool(self.settings), self.lines, self.name
+        return self.converts, bool(self.settings), bool(self.needs), self.lines, self.name
 
     @property
     def largest(self) -> Amount:
@@ -212,11 +219,24 @@ class Reckoned:
                     kinds[each.name] = "does not fit"
         if not allowed:
             return Decision(None, None, kinds)
+        worth = self._worthwhile(allowed)
+        kinds |= {each.name: "not worth installing" for each in allowed if each not in worth}
+        allowed = worth
         key = frozenset(each.name for each in allowed)
         if key not in self._decided:
             self._decided[key] = self._choose(allowed)
         found = self._decided[key]
         return msgspec.structs.replace(found, kinds={**kinds, **found.kinds})
+
+    def _worthwhile(self, allowed: list[Candidate]) -> list[Candidate]:
+        """Return those that need no installation or gain enough by one; all if there are no others."""
+        own = [each.name for each in allowed if not each.needs]
+        if not own:
+            return allowed
+        fastest = self.fits.best(own).fastest
+        gains = {each.name: self.fits.difference(fastest, each.name) for each in allowed if each.needs}
+        worth = {name for name, gain in gains.items() if gain is not None and gain.interval()[0] >= WORTH}
+        return [each for each in allowed if not each.needs or each.name in worth]
 
     def _choose(self, allowed: Sequence[Candidate]) -> Decision:
         """Choose among the strategies that fit; ``kinds`` covers these alone."""

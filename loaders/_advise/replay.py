@@ -15,6 +15,7 @@ from loaders._advise import candidates
 from loaders._advise.choose import Candidate, Settings, laws_of, reckon
 from loaders._law import Law, law
 from loaders._stats import paired_ratio
+from loaders._trial.imports import is_found
 from loaders._trial.record import Record
 
 GIB = 2**30
@@ -28,9 +29,16 @@ EPOCHS = 20
 SLOWER = 1.1
 """The factor by which a simpler strategy may be slower."""
 
+TO_INSTALL = 1.25
+"""The same where the faster one must be installed first."""
 
-BROKEN = ("forbidden", "beyond the budget", "of unknown law", "slower", "null though something is allowed")
-"""What must not happen. ``slower``: another allowed strategy is faster by more than 10 %, beyond doubt."""
+
+BROKEN = (
+    *("forbidden", "beyond the budget", "of unknown law", "slower", "installed for little"),
+    "null though something is allowed",
+)
+"""What must not happen. ``slower``: another allowed strategy is faster by more than 10 %, beyond doubt. ``installed for
+little``: it must be installed first, and one that need not is not even on average 1.25 times as slow."""
 
 
 def grid() -> Iterator[list[Settings]]:
@@ -92,10 +100,19 @@ def _judged(
         found["beyond the budget"] += bound is not None and bound > settings.memory
         for other in fitting - {taken}:
             ratio = paired_ratio(totals[taken], totals[other])
-            if ratio and ratio.low is not None and ratio.low > SLOWER:
+            limit = SLOWER * (TO_INSTALL if _is_missing(variants[other]) else 1)
+            if ratio and ratio.low is not None and ratio.low > limit:
                 found["slower"] += 1
                 break
+        if _is_missing(variants[taken]):
+            own = [name for name in fitting if not _is_missing(variants[name])]
+            gains = [paired_ratio(totals[name], totals[taken]) for name in own]
+            found["installed for little"] += any(each is not None and each.value < TO_INSTALL for each in gains)
     return found
+
+
+def _is_missing(variant: _registry.Variant) -> bool:
+    return not all(map(is_found, variant.optional))
 
 
 def _raw(run: Sequence[Record], question: _registry.Question, case: Mapping[str, str]) -> dict[str, list[Record]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from loaders import _words
-from loaders._advise.choose import CHOICE, Candidate, Decision, Kind, Reckoned, Settings, reckon, why_unknown
+from loaders._advise.choose import CHOICE, WORTH, Candidate, Decision, Kind, Reckoned, Settings, reckon, why_unknown
 from loaders._judge import TIME_MARGIN, Judged
 from loaders._law import Kind as LawKind
 from loaders._law import Law
@@ -160,6 +160,8 @@ def _verdict(
             return f"as good{f': {ratio}' if ratio else ': the fastest that fits, but more complex'}"
         case "slower" | "undecided":
             return ratio or "undecided"
+        case "not worth installing":
+            return f"not worth installing {one.needs}: not shown to be {WORTH:g} times as fast as what needs no more"
         case "does not fit":
             return f"does not fit: needs up to {_words.amount(high)} for {settings.samples} samples"
         case "memory unknown":
@@ -227,6 +229,8 @@ def _why(decision: Decision, reckoned: Reckoned, settings: Settings, source: Sou
         kind = f" ({law.kind})" if law.kind != "unknown" else ""
         how = f", by {sets}" if source and (sets := _words.sampled(source.peaks)) else ""
         yield f"It needs at most {_words.amount(memory.high)} for {settings.samples} samples{kind}{how}."
+    if needs := next(each.needs for each in reckoned.candidates if each.name == winner):
+        yield f"It needs an installation: pip install {needs}."
     yield from _lacking(decision, source)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 
@@ -45,38 +45,49 @@ def imports_of(function: Callable[..., Any]) -> dict[str, set[str]]:
             if isinstance(each, types.CodeType):
                 scan(each)
 
-    for each in (inspect.unwrap(function), *_helpers_of(function)):
-        if isinstance(each, types.FunctionType):
+    for helper in (inspect.unwrap(function), *_helpers_of(function)):
+        for each in _functions_of(helper) if isinstance(helper, types.FunctionType | type) else ():
             scan(each.__code__)
     return found
 
 
-def _helpers_of(function: Callable[..., Any]) -> list[types.FunctionType]:
-    """Return the functions of the same home that a function calls, and those that they call in turn."""
+def _helpers_of(function: Callable[..., Any]) -> list[types.FunctionType | type]:
+    """Return the functions and classes of the same home that a function uses, and those that they use in turn."""
     unwrapped = inspect.unwrap(function)
     if not isinstance(unwrapped, types.FunctionType):
         return []
     import dis
 
     home = _home(unwrapped)
-    found: list[types.FunctionType] = []
+    found: list[types.FunctionType | type] = []
 
-    def follow(code: types.CodeType, module_globals: dict[str, Any]) -> None:
+    def used(code: types.CodeType, module_globals: dict[str, Any]) -> Iterator[Any]:
         for constant in code.co_consts:
             if isinstance(constant, types.CodeType):
-                follow(constant, module_globals)
+                yield from used(constant, module_globals)
         # Not ``co_names``, which has attributes too: ``tf.py_function`` is no function of this module.
-        used = [each.argval for each in dis.get_instructions(code) if each.opname == "LOAD_GLOBAL"]
-        for name in dict.fromkeys(used):  # in their order, so that a page is the same each time
-            helper = module_globals.get(name)
-            if not isinstance(helper, types.FunctionType) or helper is unwrapped or helper in found:
+        names = [each.argval for each in dis.get_instructions(code) if each.opname == "LOAD_GLOBAL"]
+        for name in dict.fromkeys(names):  # in their order, so that a page is the same each time
+            yield module_globals.get(name)
+
+    def follow(user: types.FunctionType) -> None:
+        defaults = (*(user.__defaults__ or ()), *(user.__kwdefaults__ or {}).values())
+        for helper in (*used(user.__code__, user.__globals__), *defaults):
+            if not isinstance(helper, types.FunctionType | type) or helper is unwrapped or helper in found:
                 continue
             if _home(helper) == home:
                 found.append(helper)
-                follow(helper.__code__, helper.__globals__)
+                for each in _functions_of(helper):
+                    follow(each)
 
-    follow(unwrapped.__code__, unwrapped.__globals__)
+    follow(unwrapped)
     return found
+
+
+def _functions_of(helper: types.FunctionType | type) -> list[types.FunctionType]:
+    """Return a function itself, or the methods of a class."""
+    every = (helper,) if isinstance(helper, types.FunctionType) else vars(helper).values()
+    return [each for each in every if isinstance(each, types.FunctionType)]
 
 
 def _home(function: Callable[..., Any]) -> str:
@@ -87,8 +98,8 @@ def _home(function: Callable[..., Any]) -> str:
 
 @functools.cache
 def source_of(function: Callable[..., Any]) -> str:
-    """Return the code of a function and of its question's functions that it calls."""
-    functions: list[Callable[..., Any]] = [function, *_helpers_of(function)]
+    """Return the code of a function and of its question's functions and classes that it uses."""
+    functions: list[Callable[..., Any] | type] = [function, *_helpers_of(function)]
     return "\n\n".join(map(_getsource, functions))
 
 

@@ -43,6 +43,7 @@ LETTERS: dict[Kind, str] = {
     "as good": "g",
     "slower": "s",
     "undecided": "u",
+    "not worth installing": "i",
     "does not fit": "m",
     "memory unknown": "k",
     "historic": "h",
@@ -101,6 +102,7 @@ def _embedded(encoded: bytes) -> bytes:
                     "name": each.name,
                     "tier": each.tier,
                     "problem": each.problem,
+                    "needs": each.needs,
                     "law": laws[each.name].kind if each.name in laws else None,
                     "why": why_unknown(each, laws),
                     "memory": [

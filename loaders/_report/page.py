@@ -14,6 +14,7 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from loaders import _claims, _words
+from loaders._advise.choose import WORTH
 from loaders._check import equivalence, selftest
 from loaders._contract import TIERS
 from loaders._judge import MEMORY_SHARE, MOST_ROUNDS, RESOLUTION, TIME_MARGIN
@@ -97,6 +98,7 @@ def constants() -> dict[str, object]:
         "margin": TIME_MARGIN,
         "share": MEMORY_SHARE,
         "most_rounds": MOST_ROUNDS,
+        "worth": WORTH,
         "epochs": EPOCHS,
         "students": {str(confidence): _students(confidence) for confidence in (0.95, 0.90)},
         "quantiles": [quantile(count) for count in range(2, ROUNDS + 1)],

@@ -81,6 +81,35 @@ def test_the_simplest_is_the_one_with_least_to_it() -> None:
         assert decided(*left, step=0.0).recommended == order[gone]
 
 
+def test_an_engine_is_advised_where_it_is_there_or_gains_enough() -> None:
+    engine = Candidate("engine", needs="grain", lines=1, amounts=planted(0.0005))
+    there = msgspec.structs.replace(engine, needs="")
+    for slower, wins in ((1.15, False), (1.24, False), (1.4, True)):
+        own = Candidate("own", lines=30, amounts=planted(0.0005 * slower))
+        found = decided(engine, own, step=0.0)
+        assert found.recommended == ("engine" if wins else "own")
+        assert found.kinds["engine"] == ("recommended" if wins else "not worth installing")
+        assert found.decided
+        assert decided(there, own, step=0.0).recommended == "engine"
+    vague = Candidate("own", lines=30, amounts=planted(0.0005 * 1.4, wobble=0.3))
+    assert decided(engine, vague, step=0.0).recommended == "own", "a gain that may be less than 1.25 is not shown"
+
+
+def test_an_engine_that_alone_fits_is_advised() -> None:
+    engine = Candidate("engine", needs="grain", amounts=planted(0.002))
+    whole = Candidate("whole", amounts=planted(0.0005, slope=2.0))
+    assert decided(engine, whole, step=0.0).recommended == "engine"
+
+
+def test_of_two_alike_the_one_that_is_there_is_taken_where_both_gain_enough() -> None:
+    engines = [Candidate(name, needs=name, lines=1, amounts=planted(0.0005)) for name in ("grain", "spdl")]
+    found = decided(*engines, Candidate("own", amounts=planted(0.001)), step=0.0)
+    assert found.recommended == "grain"
+    assert found.kinds["spdl"] == "as good"
+    found = decided(engines[0], msgspec.structs.replace(engines[1], needs=""), step=0.0)
+    assert found.recommended == "spdl"
+
+
 @pytest.mark.parametrize(
     ("change", "kind"),
     [

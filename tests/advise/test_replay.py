@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -8,7 +9,7 @@ import msgspec
 import pytest
 
 from loaders import _evidence
-from loaders._advise import choose, replay
+from loaders._advise import candidates, choose, replay
 from loaders._report.readme import PUBLISHED
 from loaders._trial import log
 from loaders._trial.record import SCHEMA, Record
@@ -97,3 +98,13 @@ def test_the_evidence_counts_broken_rules(tmp_path: Path) -> None:
     found = _evidence.experiment("replay", tmp_path / "trials.jsonl", 1)
     assert [each.share for each in found.counts] == [0.0] * len(replay.BROKEN)
     assert all(each.is_reached and each.repetitions == 288 for each in found.counts)
+
+
+def test_an_installation_for_little_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    nothing_there = functools.partial(candidates.candidates, is_there=lambda _: False)
+    monkeypatch.setattr(candidates, "candidates", nothing_there)
+    monkeypatch.setattr(replay, "is_found", lambda _: False)
+    records = made.run({"spdl_threads": made.Planted(0.00085), "path_generator": made.Planted(0.001)}, rounds=6)
+    assert replay.replay(records)["installed for little"] == 0
+    monkeypatch.setattr(choose.Reckoned, "_worthwhile", lambda _, allowed: allowed)
+    assert replay.replay(records)["installed for little"] > 0

@@ -1,7 +1,7 @@
 "use strict";
 // Sorting, filtering, choosing another baseline, the chooser and the selection of results. All else works without it.
 
-const { resolution, quantiles, students, margin, share: memoryShare, most_rounds: mostRounds } = JSON.parse(document.getElementById("constants").textContent);
+const { resolution, quantiles, students, margin, share: memoryShare, most_rounds: mostRounds, worth } = JSON.parse(document.getElementById("constants").textContent);
 const NONE = "–";
 const all = (selector, within = document) => [...within.querySelectorAll(selector)];
 
@@ -377,7 +377,7 @@ const decisionOf = ({ values, kinds }, choice, asked) => {
     bottleneck: BOTTLENECK[letters.at(-1)],
   };
 };
-const RANK = ["recommended", "as good", "slower", "undecided", "does not fit", "memory unknown"];
+const RANK = ["recommended", "as good", "slower", "undecided", "not worth installing", "does not fit", "memory unknown"];
 const waitOf = ({ load, wait, once }, { step, batch, samples, epochs, place }) =>
   meanOf(
     load.map((each, index) => {
@@ -391,6 +391,7 @@ const verdictOf = (one, isDecided) =>
     "as good": "as good: at most 10 % slower than the fastest",
     slower: one.isRival ? "undecided: it may be the fastest" : "slower",
     undecided: "undecided: it may be the fastest",
+    "not worth installing": `not worth installing ${one.needs}: not shown to be ${worth} times as fast as what needs no more`,
     "memory unknown": `memory unknown: ${one.why}`,
     historic: "historic: kept because existing code uses it",
     ceiling: "ceiling: shows what the machine can do; not a loader to choose",
@@ -431,9 +432,10 @@ const reasonsOf = ({ found, recommended, rivals, bottleneck }, asked) => {
       : "the only strategy that is certain to fit";
   const doubt = rivals.length ? ` Undecided: ${listed(rivals)} may be faster.` : "";
   const rest = lacking.length ? ` This covers ${found.length - lacking.length} of ${found.length} strategies; not measured: ${listed(lacking)}.` : "";
+  const install = winner.needs ? ` It needs an installation: pip install ${winner.needs}.` : "";
   return (
     `${first} Use ${recommended}: ${why}. ` +
-    `It needs at most ${amount(needs(winner))} for ${samples} samples.${doubt}${rest}`
+    `It needs at most ${amount(needs(winner))} for ${samples} samples.${install}${doubt}${rest}`
   );
 };
 const advise = (section) => {
