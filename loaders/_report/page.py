@@ -29,6 +29,9 @@ from loaders._trial.machine import machine_name
 MOST = 2_900_000
 """Maximum characters of the page. Sets that do not fit are shown without charts or, failing that, only named."""
 
+MOST_MISSING = 5
+"""Strategies of a table that are not measured yet, each with a row of its own; more of them share one."""
+
 _MARKDOWN = MarkdownIt("commonmark", {"html": False})
 
 ROUNDS = 64
@@ -147,6 +150,7 @@ def templates() -> jinja2.Environment:
     environment.globals.update(
         charts=charts.of_case,
         columns_of=columns.of_table,
+        most_missing=MOST_MISSING,
         laws_chart=charts.laws_chart,
         epochs=EPOCHS,
         uncorrected=_words.UNCORRECTED,
