@@ -7,6 +7,7 @@ left out, or says *undecided*.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from loaders._judge import Judged, fitted, holm
 from loaders._law import Law
 from loaders._resolution import INSTRUMENTS, Calibration
-from loaders._rows import EPOCHS, CaseLaws, Row, plain, worked_first
+from loaders._rows import EPOCHS, CaseLaws, Comparison, Row, plain, worked_first
 from loaders._stats import ratio_of
 from loaders._words import (
     amount,
@@ -430,6 +431,42 @@ def of_ceiling(rows: Sequence[Row]) -> str:
         return ""
     interval = "" if kept.low is None or kept.high is None else f" ({kept.low:.0%} to {kept.high:.0%})"
     return f"{best.strategy} reaches {kept.value:.0%}{interval} of the speed of the best bare pool, {top.strategy}"
+
+
+def of_threads(comparison: Comparison) -> list[str]:
+    """Say for each case whether strategies come in the same order on one thread and on all cores.
+
+    A pair counts if both orders are shown, with Holm's correction among all pairs of both cases.
+    """
+    by_case = [(case, [row for row in rows if row.times]) for case, rows in comparison.cases]
+    said = []
+    for case, alone in by_case:
+        for other, together in by_case:
+            if case.get("threads") == "1" and other == {**case, "threads": "all"}:
+                names = sorted({row.strategy for row in alone} & {row.strategy for row in together})
+                rest = " ".join(f"{axis} {value}" for axis, value in case.items() if axis != "threads")
+                said.append(f"With {rest}: {_rank(alone, together, names)}")
+    return said
+
+
+def _rank(alone: Sequence[Row], together: Sequence[Row], names: Sequence[str]) -> str:
+    """Count the pairs of strategies whose order on all cores is another than on one thread."""
+    fits = [fitted({row.strategy: row.times for row in rows if row.strategy in names}) for rows in (alone, together)]
+    pairs = list(itertools.combinations(names, 2))
+    found = [fit.difference(*pair) for pair in pairs for fit in fits]
+    shown = holm([2 * min(each.p_below(), each.p_above()) if each else 1.0 for each in found])
+    both = [
+        (pair, one.value < 0, other.value < 0)
+        for place, pair in enumerate(pairs)
+        if (one := found[2 * place]) and (other := found[2 * place + 1]) and all(shown[2 * place : 2 * place + 2])
+    ]
+    swapped = [pair if is_first else pair[::-1] for pair, is_first, still in both if is_first != still]
+    decided = f"the order of {len(both)} of {len(pairs)} pairs is shown on one thread and on all cores"
+    if not swapped:
+        return f"{decided}; none differs"
+    named = [f"{first} is faster than {second} on one thread only" for first, second in swapped[:NAMED]]
+    more = f", and {len(swapped) - NAMED} more" if len(swapped) > NAMED else ""
+    return f"{decided}; {len(swapped)} {'differs' if len(swapped) == 1 else 'differ'}: {', '.join(named)}{more}"
 
 
 def of_calibration(calibration: Calibration) -> str:

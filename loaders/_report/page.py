@@ -139,6 +139,7 @@ def templates() -> jinja2.Environment:
         stacked=columns.stacked,
         ceiling_finding=findings.of_ceiling,
         laws_finding=findings.of_laws,
+        threads_findings=findings.of_threads,
         cached=lambda rows: _words.cached(row.page_cache for row in rows),
         tiers=_tiers,
         resolutions=_resolutions,

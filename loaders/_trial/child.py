@@ -134,7 +134,7 @@ def measure(
     if slow and (question.size_axis or given is not None):
         then = Slow(slow_down, lambda last: timing.batches(last, passes))
     imported = frozenset(sys.modules)
-    cpu_before = cpu_time()
+    cpu_before = cpu_time() + cpu_time_of_children()
     above.reset_peak()
     timelines, product = drain(
         build,

@@ -361,3 +361,21 @@ def test_a_start_known_from_forks_alone_is_not_taken_for_work_of_the_first_epoch
 
     found = comparison([of(name, index, 0.4) for index in range(3) for name in ("numpy_to_numpy", "mixed_copy")])
     assert findings.of_total(found.rows) == ""
+
+
+def test_an_order_that_differs_with_the_threads_is_found_and_one_that_does_not_is_said_to_hold() -> None:
+    """Two decoders that change places on all cores, one that stays behind; and the same without the change."""
+
+    def found(swap: bool) -> list[str]:
+        records = []
+        for threads, times in (("1", (1.0, 1.5, 3.0)), ("all", (1.2, 0.8, 2.0) if swap else (0.8, 1.2, 2.0))):
+            for index in range(5):
+                for name, time in zip(("opencv_imread", "pillow", "skimage_imread"), times, strict=True):
+                    case = {"photographs": "own", "to": "full", "threads": threads}
+                    metrics = Metrics(epoch_time=time, steady_time=time * (1 + 0.01 * (index % 3)))
+                    records.append(record(name, index, question="decode", case=case, metrics=metrics))
+        return findings.of_threads(comparison(records))
+
+    decided = "With photographs own to full: the order of 3 of 3 pairs is shown on one thread and on all cores"
+    assert found(swap=False) == [f"{decided}; none differs"]
+    assert found(swap=True) == [f"{decided}; 1 differs: opencv_imread is faster than pillow on one thread only"]

@@ -1,14 +1,20 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
-from loaders._trial.drain import TRACE_POINTS, Slow, Tracer, drain, touch
+from loaders._trial.drain import TRACE_POINTS, Slow, Tracer, cpu_time, cpu_time_of_children, drain, touch
 from loaders._trial.memory import Held
 from loaders._trial.timing import Timeline, epoch_time, first_batch_time
+
+
+TICK = 0.02
+"""Seconds: two steps of the kernel's accounts."""
 
 
 class Clock:
@@ -214,3 +220,18 @@ def test_what_a_consumer_sleeps_is_no_cost_of_reading_memory() -> None:
         clock.now += 0.1  # the consumer's own step
         tracer(step, came)
     assert len(tracer.points) > 15
+
+
+def test_the_processor_time_of_a_worker_that_is_still_alive_counts() -> None:
+    """As that of torch's persistent workers does, which the system tells only once they have ended."""
+    work = "import sys, time\nwhile time.process_time() < 0.3: pass\nprint('done', flush=True)\nsys.stdin.read()"
+    before, ended = cpu_time_of_children(), cpu_time()
+    with subprocess.Popen([sys.executable, "-c", work], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as worker:
+        assert worker.stdout is not None
+        assert worker.stdin is not None
+        worker.stdout.readline()
+        assert cpu_time_of_children() - before >= 0.3 - TICK
+        worker.stdin.close()
+        worker.wait()
+    assert cpu_time_of_children() - before < 0.3, "it has ended"
+    assert cpu_time() - ended >= 0.3 - TICK, "then it is in the time of the children that have"
