@@ -57,7 +57,7 @@ def _check(job: Job[batching.Files], variant: Variant, batches: Iterable[Batch])
 QUESTION = Question(
     prepare=_prepare,
     check=_check,
-    when="want to know whether training waits for its data",
+    when="want no training step of 20 ms to wait for its batch",
     axes={"step": tuple(STEPS)},
     training_step=lambda case: STEPS[case["step"]],
     ranked_by="steady_time",
