@@ -27,7 +27,10 @@ from loaders._stats import quantile
 from loaders._trial.machine import machine_name
 
 MOST = 2_900_000
-"""Maximum characters of the page. Sets that do not fit are shown without charts or, failing that, only named."""
+"""Maximum characters of the page. Sets that do not fit have fewer charts or, failing that, are only named."""
+
+DRAWN = (100, 3, 1, 0)
+"""Of how many cases of each question there are charts: the first of these numbers with which the set has room."""
 
 MOST_MISSING = 5
 """Strategies of a table that are not measured yet, each with a row of its own; more of them share one."""
@@ -65,7 +68,7 @@ def render(
     left_out: list[str] = []
     for found in results:
         room = MOST - sum(map(len, sections))
-        for drawn in (found.answers, False):
+        for drawn in DRAWN if found.answers else (0,):
             section = Markup(template.render(set=found, drawn=drawn, home=home))  # noqa: S704 - the template escapes
             if len(section) <= room:
                 sections.append(section)

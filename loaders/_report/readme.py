@@ -90,10 +90,10 @@ def _with_advice(readme: str, found: sets.ResultSet) -> str:
 
 
 def _advice(found: sets.ResultSet) -> str:
-    """Return Markdown: a line for each piece of advice; where they are many, what is undecided is left out."""
+    """Return Markdown: a line for each piece of advice; of many, those decided for which there is room."""
     lines = opening.advice(found.comparisons)
     if len(lines) > MOST_LINES:
-        lines = [line for line in lines if line.strategy]
+        lines = [line for line in lines if line.strategy][:MOST_LINES]
     table = ["| if you | do | because |", "|---|---|---|"]
     table += [f"| {line.when} | {line.do} | {line.because} |" for line in lines]
     versions = ", ".join(f"{name} {each}" for name, each in found.versions.items() if each)

@@ -12,7 +12,6 @@ from loaders._trial.drain import TRACE_POINTS, Slow, Tracer, cpu_time, cpu_time_
 from loaders._trial.memory import Held
 from loaders._trial.timing import Timeline, epoch_time, first_batch_time
 
-
 TICK = 0.02
 """Seconds: two steps of the kernel's accounts."""
 
