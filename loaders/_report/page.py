@@ -32,7 +32,7 @@ MOST = 2_900_000
 DRAWN = (100, 3, 1, 0)
 """Of how many cases of each question there are charts: the first of these numbers with which the set has room."""
 
-MOST_MISSING = 5
+MOST_MISSING = 3
 """Strategies of a table that are not measured yet, each with a row of its own; more of them share one."""
 
 _MARKDOWN = MarkdownIt("commonmark", {"html": False})
