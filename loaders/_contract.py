@@ -175,11 +175,11 @@ def check_alike(
     import numpy as np
 
     known = np.stack([_blocks(image_of(source)) for source, _ in universe])
+    original = image_of(universe[0][0])
     unused = np.ones(len(universe), bool)
     worst, count = 99.0, 0
     for batch in batches:
         for image, label in samples(batch):
-            original = image_of(universe[0][0])
             if np.shape(image) != original.shape or image.dtype != original.dtype:
                 raise WrongOutputError(f"sample {count} is {_describe((image,), (original,))}")
             place = int(np.argmin(((known - _blocks(image)) ** 2).sum(axis=1)))

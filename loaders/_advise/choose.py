@@ -219,16 +219,13 @@ class Reckoned:
                     kinds[each.name] = "does not fit"
         if not allowed:
             return Decision(None, None, kinds)
-        worth = self._worthwhile(allowed)
-        kinds |= {each.name: "not worth installing" for each in allowed if each not in worth}
-        allowed = worth
         key = frozenset(each.name for each in allowed)
         if key not in self._decided:
             self._decided[key] = self._choose(allowed)
         found = self._decided[key]
         return msgspec.structs.replace(found, kinds={**kinds, **found.kinds})
 
-    def _worthwhile(self, allowed: list[Candidate]) -> list[Candidate]:
+    def _worthwhile(self, allowed: Sequence[Candidate]) -> Sequence[Candidate]:
         """Return those that need no installation or gain enough by one; all if there are no others."""
         own = [each.name for each in allowed if not each.needs]
         if not own:
@@ -240,14 +237,15 @@ class Reckoned:
 
     def _choose(self, allowed: Sequence[Candidate]) -> Decision:
         """Choose among the strategies that fit; ``kinds`` covers these alone."""
-        best = self.fits.best([each.name for each in allowed])
-        kinds: dict[str, Kind] = {}
-        for each in allowed:
+        worth = self._worthwhile(allowed)
+        best = self.fits.best([each.name for each in worth])
+        kinds: dict[str, Kind] = {each.name: "not worth installing" for each in allowed if each not in worth}
+        for each in worth:
             difference = self.fits.difference(each.name, best.fastest)
             low, high = difference.interval() if difference else (0.0, math.inf)
             alike = each.name == best.fastest or high <= TIME_MARGIN
             kinds[each.name] = "as good" if alike else "slower" if low > 1 else "undecided"
-        close = sorted((each for each in allowed if kinds[each.name] == "as good"), key=lambda each: each.effort)
+        close = sorted((each for each in worth if kinds[each.name] == "as good"), key=lambda each: each.effort)
         keeps_up = [each for each in close if self._keeps_up(each.name)]
         winner = (keeps_up or close)[0].name
         kinds[winner] = "recommended"

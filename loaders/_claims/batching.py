@@ -82,22 +82,19 @@ OWN_SETTING = "their setting: random crops of ImageNet, more cores; here: whole 
 @claim("E1", "turboloader is twice as fast as tf.data.")
 def turboloader_is_twice_as_fast_as_tfdata(figures: Figures) -> Found:
     """Time ratio, interval above 2, against tf.data with TensorFlow's own decoder."""
-    part, said = ratio(figures, "batching", "tfdata_paths_autotune", "turboloader", "times", above(2))
-    return [part], f"{said}; {OWN_SETTING}"
+    return _times_as_fast(figures, "turboloader", "tfdata_paths_autotune", 2)
 
 
 @claim("E2", "turboloader is 2.7 times as fast as torch's DataLoader.")
 def turboloader_is_faster_than_torch(figures: Figures) -> Found:
     """Time ratio, interval above 2.7, against two worker processes that decode with OpenCV."""
-    part, said = ratio(figures, "batching", "torch_dataloader_2", "turboloader", "times", above(2.7))
-    return [part], f"{said}; {OWN_SETTING}"
+    return _times_as_fast(figures, "turboloader", "torch_dataloader_2", 2.7)
 
 
 @claim("E3", "SPDL is 74 % faster than torch's DataLoader.")
 def spdl_is_faster_than_torch(figures: Figures) -> Found:
     """Time ratio, interval above 1.74, with the same decoder and as many threads as worker processes."""
-    part, said = ratio(figures, "batching", "torch_dataloader_2", "spdl_threads", "times", above(1.74))
-    return [part], f"{said}; {OWN_SETTING}"
+    return _times_as_fast(figures, "spdl_threads", "torch_dataloader_2", 1.74)
 
 
 @claim("E4", "SPDL needs 38 % less processor time than torch's DataLoader.")
@@ -123,6 +120,12 @@ unasked(
     "litdata reads 1.85 times as fast as WebDataset.",
     "it is said of object storage, and these files are local",
 )
+
+
+def _times_as_fast(figures: Figures, engine: str, other: str, bound: float) -> Found:
+    """Test whether an engine is so many times as fast as another strategy, as its makers say."""
+    part, said = ratio(figures, "batching", other, engine, "times", above(bound))
+    return [part], f"{said}; {OWN_SETTING}"
 
 
 def _opposite(part: Part) -> Part:
