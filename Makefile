@@ -85,11 +85,13 @@ pages: setup ## Write asv's site with the comparison page in it, as it is deploy
 	done
 	@echo "open $(CURDIR)/$(SITE)/comparison.html, or all of it: $(BIN)/asv preview"
 
-evidence: setup ## Repeat what must be repeated to be believed, hours; interrupted, the same command continues
+evidence: engines ## Repeat what must be repeated to be believed, hours; interrupted, the same command continues
 	@# Exit code 1 says that a count misses its target; the page shows which.
 	$(LOADERS) selftest --subject tensorflow || [ $$? -eq 1 ]
 	$(LOADERS) selftest --start || [ $$? -eq 1 ]
-	LOADERS_KILLS=100 $(BIN)/python -m pytest tests/test_kill.py -k random_moments -s
+	$(LOADERS) selftest --faults || [ $$? -eq 1 ]
+	$(LOADERS) compare known_issues --case data=paths --size full --rounds 20 || [ $$? -eq 1 ]
+	LOADERS_KILLS=100 $(BIN)/python -m pytest tests/test_kill.py tests/questions/test_service.py -k random_moments -s
 	LOADERS_PROBES=all $(BIN)/python -m pytest tests/probe/test_probe.py -s
 	$(LOADERS) evidence
 

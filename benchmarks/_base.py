@@ -10,6 +10,8 @@ line, and runs it once for all benchmarks that share it, so each question's cach
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import functools
 import json
 import os
@@ -134,14 +136,18 @@ class _Drain:
             raise NotImplementedError("it needs a process of its own, or another case")
         import_ahead(variant.build)
         self.directory = tempfile.TemporaryDirectory(prefix="loaders-drain-")
+        self.serving = contextlib.ExitStack()
         prepared = asked.prepare(data, case, _compare.SEED)
         self.job = _registry.Job(data, prepared, case, _compare.SEED, directory=Path(self.directory.name))
         self.build = variant.build
         if variant.convert:
             variant.convert(self.job)
+        if variant.serve:
+            self.job = dataclasses.replace(self.job, served=self.serving.enter_context(variant.serve(self.job)))
 
     def teardown(self, _strategy: str) -> None:
         if hasattr(self, "directory"):
+            self.serving.close()
             self.directory.cleanup()
 
     def drain(self) -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -43,13 +44,63 @@ class OddFiles(msgspec.Struct, frozen=True):
     rejected: list[str]
 
 
+Documented = Literal["every image once", "every image once by each worker", "every image at most once", "nothing"]
+"""What is documented of how often each sample comes."""
+
+
+class Delivery(msgspec.Struct, frozen=True):
+    """How often the samples of an epoch came, held against what is documented.
+
+    Attributes
+    ----------
+    promised
+        What is documented.
+    missing, repeated
+        How many samples came less often than is documented, and how many more often; where nothing is documented, how
+        many never came, and how many more than once.
+    """
+
+    promised: Documented
+    missing: int
+    repeated: int
+    verdict: Literal["kept", "broken", "not promised"]
+
+    @property
+    def words(self) -> str:
+        """The counts: ``none missing, 3 too often``."""
+        return f"{self.missing or 'none'} missing, {self.repeated or 'none'} too often"
+
+
+@dataclass(frozen=True)
+class Promise:
+    """How often each sample comes in an epoch, as is documented.
+
+    ``most`` is ``None`` where nothing is.
+    """
+
+    least: int = 1
+    most: int | None = 1
+    words: Documented = "every image once"
+
+    def held(self, came: Iterable[int]) -> Delivery:
+        """Hold how often each sample came against it."""
+        counts = list(came)
+        missing = sum(each < max(1, self.least) for each in counts)
+        repeated = sum(each > (self.most or 1) for each in counts)
+        if self.most is None:
+            return Delivery(self.words, missing, repeated, "not promised")
+        kept = all(self.least <= each <= self.most for each in counts)
+        return Delivery(self.words, missing, repeated, "kept" if kept else "broken")
+
+
 class Quality(msgspec.Struct, frozen=True):
     """What a check found besides right or wrong.
 
     ``psnr`` is in dB against the question's reference, for the worst sample; ``max_difference`` is in grey
     levels (0 to 255), for the worst pixel. ``walk`` is the place on disk of each delivered sample, if the question
     draws it; ``lost`` is the number of samples that a strategy left out, if it is allowed to. ``odd_files`` is what it
-    makes of files that decoders differ about.
+    makes of files that decoders differ about. ``left_behind`` is the shared memory that it leaves, in bytes.
+    ``delivery`` holds how often each sample came against what is documented.
     """
 
     psnr: float | None = None
@@ -58,6 +109,8 @@ class Quality(msgspec.Struct, frozen=True):
     walk: list[int] | None = None
     lost: int = 0
     odd_files: OddFiles | None = None
+    left_behind: int | None = None
+    delivery: Delivery | None = None
 
 
 class Cause(msgspec.Struct, frozen=True):

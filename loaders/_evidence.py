@@ -21,6 +21,7 @@ from loaders import _judge
 from loaders._check import equivalence
 from loaders._errors import InputError
 from loaders._stats import estimate
+from loaders._trial.log import NAME as TRIALS_NAME
 from loaders._trial.record import SCHEMA, Record
 
 if TYPE_CHECKING:
@@ -402,6 +403,43 @@ def forked(records: Sequence[Record]) -> list[Count]:
     return counts
 
 
+REPORTED, WATCHED = "known_issues", {"data": "paths"}
+"""The question and the case whose trials show whether a leak is found, and a level memory left alone."""
+
+LEAKS = ("growing", "growing, in use")
+LEVEL = ("flat", "plateau")
+
+ENOUGH_TRIALS = 20
+
+
+def copies(records: Sequence[Record]) -> list[Count]:
+    """Count the trials in which torch's workers are found to copy a list of strings, and not an array of them.
+
+    Raises
+    ------
+    InputError
+        If there are too few.
+    """
+    counts = []
+    for name, wanted, words in (
+        ("torch_dataloader_list", LEAKS, "a list of strings: memory is found to grow"),
+        ("torch_dataloader_array", LEVEL, "an array of strings: memory is found to stay level"),
+    ):
+        said = [
+            record.metrics.memory_growth.verdict if record.metrics.memory_growth else record.status
+            for record in records
+            if (record.schema, record.question, record.strategy, record.case) == (SCHEMA, REPORTED, name, WATCHED)
+        ]
+        if len(said) < ENOUGH_TRIALS:
+            raise InputError(
+                f"{len(said)} trials of {name}, at least {ENOUGH_TRIALS} needed; run "
+                f"`python -m loaders compare {REPORTED} --case data=paths --size full --rounds {ENOUGH_TRIALS}`"
+            )
+        found = [float(each in wanted) for each in said]
+        counts.append(Count(f"torch's workers read {words}", _mean(found), 0, len(found), "at least", 0.95))
+    return counts
+
+
 def _mean(shares: Sequence[float]) -> float:
     return math.fsum(shares) / len(shares)
 
@@ -453,25 +491,27 @@ def _with_interval(what: str, values: Sequence[float]) -> Count:
     return _count(f"{what}{interval}", values, "at least", 0.0)
 
 
-BESIDE: Mapping[str, str] = {"start": equivalence.NAME}
-"""The logs, beside the trial log, of experiments that have their own trials."""
+OWN: Mapping[str, str] = {"start": equivalence.NAME, "copies": TRIALS_NAME}
+"""The logs of experiments that have trials of their own: those of this machine, not the published ones."""
 
 EXPERIMENTS: Mapping[str, Callable[[Sequence[Record], int], list[Count]]] = {
     "simulation": lambda records, repetitions: simulation(noise(records), repetitions),
     "checks": lambda records, repetitions: checks(noise(records), repetitions),
     "replay": lambda records, _: replayed(records),
     "law": lambda records, _: foreseen(records),
-    "start": lambda records, _: forked(records),
     "pairing": lambda records, _: pairing(records),
+    "start": lambda records, _: forked(records),
+    "copies": lambda records, _: copies(records),
 }
+"""In their order; those that may lack their trials come last, and keep none of the others from being run."""
 
 
 def experiment(name: str, source: Path, repetitions: int) -> Experiment:
     """Run an experiment with the noise or the answers of a trial log."""
     from loaders._trial import machine
 
-    source = source.with_name(BESIDE.get(name, source.name))
-    records = decoded(source) if source.exists() or name not in BESIDE else []
+    source = source.with_name(OWN.get(name, source.name))
+    records = decoded(source) if source.exists() or name not in OWN else []
     counts = EXPERIMENTS[name](records, repetitions)
     cpu = machine.environment(threads={}, memory_method="").cpu
     started = datetime.now(UTC).isoformat(timespec="seconds")

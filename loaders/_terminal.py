@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from loaders._folder.advice import Advice
     from loaders._probe.found import Found
     from loaders._probe.gates import Gate
+    from loaders.questions.service.faults import FaultTally
 
 T = TypeVar("T")
 
@@ -98,15 +99,19 @@ class Bar:
 
     def done(self, record: Record) -> None:
         """Count a trial; report a failure at once."""
+        self.count()
+        if record.status not in ("ok", "skipped"):
+            self._bar.console.print(
+                f"{record.strategy}: {record.status.replace('_', ' ')}: {record.message}", markup=False, highlight=False
+            )
+
+    def count(self) -> None:
+        """Count something that is done."""
         self._done += 1
         if self._seconds:
             self._bar.update(self._task, completed=time.monotonic() - self._begun)
         else:  # what is still open may take more trials than were foreseen
             self._bar.update(self._task, completed=self._done, total=max(self._trials, self._done))
-        if record.status not in ("ok", "skipped"):
-            self._bar.console.print(
-                f"{record.strategy}: {record.status.replace('_', ' ')}: {record.message}", markup=False, highlight=False
-            )
 
 
 @contextmanager
@@ -274,6 +279,44 @@ def show_equivalence(found: Sequence[Equivalence]) -> None:
     said += [equivalence.METHOD, machine_in_words(measured[-1].environment)] if measured else []
     for sentence in [*said, *(f"{each.question}: skipped: {each.skipped}." for each in found if each.skipped)]:
         _output.print(sentence, markup=False, highlight=False, soft_wrap=True)
+
+
+def show_faults(found: Sequence[FaultTally]) -> None:
+    """Print what came of each fault of a process of tf.data service."""
+    headings = (
+        "fault",
+        "policy",
+        "documented",
+        "of",
+        "whole",
+        "failed",
+        "waits",
+        "kept",
+        "stall",
+        "missing",
+        "doubled",
+    )
+    _show(
+        "tf.data service: what fails in the middle of an epoch",
+        headings,
+        (
+            (
+                each.does,
+                each.policy,
+                each.promised,
+                str(each.repetitions),
+                *map(str, (each.whole, each.failed, each.waits)),
+                f"{each.kept}" + (f", {each.broken} broken" if each.broken else ""),
+                f"{duration(each.stalled[0])}, at most {duration(each.stalled[1])}",
+                f"at most {each.missing}",
+                f"at most {each.repeated}",
+            )
+            for each in found
+        ),
+    )
+    for each in found:
+        if each.message:
+            _output.print(f"{each.does} ({each.policy}): {each.message}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _show(title: str, headings: Sequence[str], lines: Iterable[Sequence[str]]) -> None:

@@ -6,7 +6,7 @@ import math
 import shlex
 from collections.abc import Callable, Iterable, Iterator
 
-from loaders._contract import OddFiles, OrderQuality
+from loaders._contract import Delivery, OddFiles, OrderQuality
 from loaders._errors import printable
 from loaders._figures import Figure, Unit
 from loaders._judge import MEMORY_SHARE, MOST_ROUNDS, TIME_MARGIN, Judged
@@ -257,6 +257,14 @@ def odd(files: OddFiles | None) -> str:
         return ABSENT
     turns = "turns by EXIF" if files.turned else "does not turn by EXIF"
     return f"{turns}; rejects {', '.join(files.rejected) or 'none'}"
+
+
+def delivered(delivery: Delivery | None) -> str:
+    """Say whether samples came as often as is documented: ``every image once: kept``."""
+    if delivery is None:
+        return ABSENT
+    counts = "" if delivery.verdict == "kept" else f" ({delivery.words})"
+    return f"{delivery.promised}: {delivery.verdict}{counts}"
 
 
 def pays_off(convert: Estimate | None, saved: Estimate | None) -> str:

@@ -40,6 +40,7 @@ from loaders._judge import Difference, fitted
 from loaders._law import law
 from loaders._rows import FIGURES, CaseLaws, Comparison, Row, about
 from loaders._stats import Estimate, estimate
+from loaders._trial import machine
 from loaders._trial.metrics import MemoryTrace
 from loaders._trial.record import Environment
 
@@ -383,6 +384,71 @@ def _e5(ratio: float, spread: float = 0.01) -> list[Comparison]:
     return _e(spread, grain_processes=ratio, grain_threads=1)
 
 
+def _known(
+    strategy: str, data: str, growth: str | None = "flat", *, rounds: int = ROUNDS, control: bool = True, **more: Any
+) -> list[Comparison]:
+    level = Estimate(64.0 * MIB, 63 * MIB, 65 * MIB, 6)
+    row = _row("known_issues", strategy, {"data": data}, growth=growth, level=level, rounds=rounds, **more)
+    loop = _row("known_issues", "python_loop", {"data": data}, growth="flat", level=level)
+    return [_comparison("known_issues", [row, loop] if control else [row])]
+
+
+def _k4(more: float, spread: float = 0.01) -> list[Comparison]:
+    """Return what a cache in a file of 180 MiB adds, in MiB, to 20."""
+    disk = estimate([180.0 * MIB] * ROUNDS, "linear")
+    rows = [
+        _row("known_issues", name, {"data": "sizes"}, needed=needed * MIB, spread=spread, disk=disk)
+        for name, needed in (("cache_to_file", 20 + more), ("tfdata_plain", 20))
+    ]
+    return [_comparison("known_issues", rows)]
+
+
+def _k5(displacement: float, rounds: int = ROUNDS) -> list[Comparison]:
+    order = OrderQuality(displacement, 1.0, 0.0, 0.0)
+    return _known("keras_image_dataset_unbatched", "files", order=order, delivered=6000, rounds=rounds)
+
+
+def _k6(status: str, ended: int, trials: int = ROUNDS) -> list[Comparison]:
+    (found,) = _known("keras_pydataset_workers", "steps")
+    rows = [msgspec.structs.replace(found.rows[0], status=status, samples=ended, trials=trials)]
+    return [msgspec.structs.replace(found, rows=rows, epochs=4)]
+
+
+def _k7(of_list: str | None, of_array: str | None) -> list[Comparison]:
+    rows = [
+        row
+        for name, growth in (("torch_dataloader_list", of_list), ("torch_dataloader_array", of_array))
+        for row in _known(name, "paths", growth)[0].rows
+    ]
+    return [_comparison("known_issues", rows)]
+
+
+def _k8(left: int | None, rounds: int = ROUNDS) -> list[Comparison]:
+    return _known("grain_processes", "steps", left_behind=left, rounds=rounds)
+
+
+def _k9(ratio: float, spread: float = 0.01) -> list[Comparison]:
+    rows = [
+        _row("known_issues", name, {"data": "steps"}, time=time, spread=spread)
+        for name, time in (("service_dynamic", ratio), ("service_off", 1.0))
+    ]
+    return [_comparison("known_issues", rows)]
+
+
+LEAKS = {
+    "flat": FAILS,
+    "plateau": FAILS,
+    "growing, in use": HOLDS,
+    "growing": HOLDS,
+    "growing, held by the allocator": PARTLY,
+    "flat in 3; growing, in use in 3": OPEN,
+    "undecided in 4; growing, in use in 2": OPEN,
+    "undecided in 3; growing, in use in 3": OPEN,
+    "undecided in 2; growing, in use in 4": HOLDS,
+    "undecided in 1; plateau in 5": FAILS,
+    "undecided": OPEN,
+}
+
 GROWS = {"flat": HOLDS, "plateau": PARTLY, "growing, in use": FAILS, "growing, held by the allocator": FAILS}
 
 PLANTED: list[tuple[str, str, list[Comparison]]] = [
@@ -523,6 +589,31 @@ PLANTED: list[tuple[str, str, list[Comparison]]] = [
     ("E5", PARTLY, _e5(0.97, 0.002)),
     ("E5", FAILS, _e5(1.2)),
     ("E5", OPEN, _e5(0.95, 0.2)),
+    *(("K1", verdict, _known("from_generator", "steps", growth)) for growth, verdict in LEAKS.items()),
+    *(("K2", verdict, _known("py_function", "steps", growth)) for growth, verdict in LEAKS.items()),
+    *(("K3", verdict, _known("shuffle_buffer", "sizes", growth)) for growth, verdict in LEAKS.items()),
+    ("K1", OPEN, _known("from_generator", "steps", control=False)),
+    ("K4", HOLDS, _k4(180)),
+    ("K4", FAILS, _k4(1)),
+    ("K4", OPEN, _k4(18, 0.2)),
+    ("K5", HOLDS, _k5(0.12)),
+    ("K5", FAILS, _k5(0.33)),
+    ("K5", OPEN, _k5(0.12, rounds=1)),
+    ("K6", HOLDS, _k6("timed out in 1: after 600 s", ROUNDS - 1)),
+    ("K6", HOLDS, _k6("timed out: after 600 s", 0)),
+    ("K6", FAILS, _k6("ok", ROUNDS)),
+    ("K6", OPEN, _k6("ok", 1, 1)),
+    ("K6", OPEN, _k6("failed: no keras", 0)),
+    ("K7", HOLDS, _k7("growing", "flat")),
+    ("K7", PARTLY, _k7("growing", "growing")),
+    ("K7", FAILS, _k7("flat", "growing")),
+    ("K7", OPEN, _k7("growing", "undecided")),
+    ("K8", HOLDS, _k8(8192)),
+    ("K8", FAILS, _k8(0)),
+    ("K8", OPEN, _k8(None)),
+    ("K9", HOLDS, _k9(3)),
+    ("K9", FAILS, _k9(1)),
+    ("K9", OPEN, _k9(1.11, 0.1)),
 ]
 
 
@@ -549,6 +640,7 @@ def test_every_claim_of_the_catalogue_is_there_once() -> None:
         + [f"C{n}" for n in range(1, 6)]
         + [f"D{n}" for n in range(1, 5)]
         + [f"E{n}" for n in range(1, 8)]
+        + [f"K{n}" for n in range(1, 10)]
     )
     assert [claim.id for claim in claims()] == expected
     assert all(claim.question in _registry.questions() and claim.rule and claim.text for claim in claims())
@@ -566,6 +658,20 @@ def test_what_the_setting_cannot_decide_is_not_asked_and_says_why() -> None:
     (dali, litdata) = [each for each in judged([]) if each.claim.unasked]
     assert (dali.claim.id, dali.verdict, dali.measured) == ("E6", "not asked here", "DALI comes with CUDA only")
     assert "object storage" in litdata.measured
+
+
+def test_a_bug_report_says_where_it_is_and_with_which_version() -> None:
+    reports = [each for each in claims() if each.question == "known_issues"]
+    assert len(reports) == 9
+    for each in reports:
+        assert re.fullmatch(r"https://github\.com/[\w-]+/[\w-]+/issues/\d+", each.address)
+        assert each.reported
+        assert each.package in machine.PACKAGES
+    assert not any(each.issue or each.address for each in claims() if each not in reports)
+
+
+def test_epochs_that_all_end_say_how_many_may_hang() -> None:
+    assert "all of 24 epochs ended, so that less than 12 % of them hang" in _ruling("K6", *_k6("ok", 6)).measured
 
 
 def test_nothing_rests_on_an_older_instrument() -> None:

@@ -577,3 +577,12 @@ def test_a_quick_look_checks_each_strategy_with_one_amount_of_data(
     quick = set(_registry.quick("caching"))
     first = {(0 if each in quick else 3, each) for each in _registry.variants("caching")}
     assert sorted(checked) == sorted(first)
+
+
+def test_what_takes_long_is_no_part_of_a_budget_for_everything() -> None:
+    from loaders._cli.compare import every_question
+
+    names, budgeted = ([each.name for each in every_question(budgeted=way)] for way in (False, True))
+    assert set(names) == set(_registry.questions())
+    assert set(names) - set(budgeted) == {"known_issues", "service"}
+    assert budgeted[0] == "calibration"

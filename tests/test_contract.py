@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import dataclasses
 import os
 import random
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +37,9 @@ def test_every_strategy_delivers_what_its_question_asks_for(
         require(variant)
         if variant.convert:
             variant.convert(job)
-        quality = asked.check(job, variant, variant.build(job))
+        with variant.serve(job) if variant.serve else nullcontext() as served:
+            job = dataclasses.replace(job, served=served)
+            quality = asked.check(job, variant, variant.build(job))
     except Skip as skip:
         if os.environ.get("LOADERS_ENGINES") and "make engines" in str(skip):
             pytest.fail(f"LOADERS_ENGINES is set, and {skip}")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -11,6 +12,7 @@ from loaders._check import equivalence
 from loaders._errors import InputError
 from loaders._evidence import Count, Noise
 from loaders._trial import log
+from loaders._trial.growth import Growth, Verdict
 from loaders._trial.metrics import Metrics
 from loaders._trial.record import Record
 from tests.check.pairs import planted
@@ -153,3 +155,31 @@ def test_the_equivalence_of_forked_trials_is_counted_from_their_own_log(tmp_path
     assert counts["fresh and forked trials, steady time: a strategy's lies beyond its margin"] == (1 / 16, False)
     assert counts["fresh and forked trials, peak: a strategy's lies beyond its margin"] == (0.0, True)
     assert counts["a strategy fails in forks only"] == (0.0, True)
+
+
+@pytest.mark.parametrize(("found", "reached"), [(20, True), (19, True), (18, False)])
+def test_copies_of_a_list_are_counted_and_too_few_trials_are_no_evidence(found: int, reached: bool) -> None:
+    def trials(name: str, verdicts: Sequence[Verdict]) -> list[Record]:
+        return [
+            msgspec.structs.replace(
+                RECORD,
+                question="known_issues",
+                strategy=name,
+                case={"data": "paths"},
+                status="ok",
+                metrics=Metrics(memory_growth=Growth(verdict, 0, 0, 0, 0, 0, 1000)),
+            )
+            for verdict in verdicts
+        ]
+
+    unsure: list[Verdict] = ["undecided"]
+    left_alone: list[Verdict] = ["flat"]
+    copied: list[Verdict] = ["growing"]
+    left_alone, copied = 19 * left_alone + unsure, found * copied + (20 - found) * unsure
+    level = trials("torch_dataloader_array", left_alone)
+    grows = trials("torch_dataloader_list", copied)
+    of_list, of_array = _evidence.copies([*level, *grows])
+    assert (of_list.share, of_list.is_reached) == (found / 20, reached)
+    assert (of_array.share, of_array.repetitions, of_array.is_reached) == (0.95, 20, True)
+    with pytest.raises(InputError, match="19 trials of torch_dataloader_list, at least 20 needed"):
+        _evidence.copies([*level, *grows[1:]])

@@ -8,8 +8,11 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from loaders import _registry, _words
 from loaders._advise import candidates
+from loaders._advise.beyond import beyond
 from loaders._advise.choose import CHOICE, Settings
 from loaders._advise.words import Answer, answer
 from loaders._errors import InputError
@@ -70,7 +73,9 @@ def advise(records: Sequence[Record], question: str, given: Mapping[str, str], s
     words = ["python", "-m", "loaders", "compare", question]
     for axis, value in case.items():
         words += ["--case", f"{axis}={value}"]
-    return answer(found.name, case, among, settings, source, shlex.join(words if case else [*words, "--all-cases"]))
+    measure = shlex.join(words if case else [*words, "--all-cases"])
+    said = answer(found.name, case, among, settings, source, measure)
+    return msgspec.structs.replace(said, beyond=beyond(records, said))
 
 
 def show(answer: Answer) -> None:
@@ -81,7 +86,7 @@ def show(answer: Answer) -> None:
     head = f"Use {answer.recommended}" if answer.recommended else "Nothing can be recommended"
     doubt = " (undecided)" if answer.recommended and not answer.decided else ""
     console.print(f"{head}{doubt}.", style="bold", markup=False)
-    console.print(answer.because, markup=False)
+    console.print(" ".join(filter(None, [answer.because, answer.beyond])), markup=False)
     step = _words.duration(answer.settings.step) if answer.settings.step else "none"
     have = answer.settings
     case = _words.case_in_words(answer.case)

@@ -64,7 +64,10 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What to take, or why nothing can be named, with a verdict on every strategy, best first."""
+    """What to take, or why nothing can be named, with a verdict on every strategy, best first.
+
+    ``beyond`` says what more machines would do, where one cannot feed the step; else it is empty.
+    """
 
     recommended: str | None
     because: str
@@ -75,6 +78,7 @@ class Answer(msgspec.Struct, frozen=True):
     settings: Settings
     source: Source | None = msgspec.field(name="from")
     strategies: list[Advised] = []
+    beyond: str = ""
 
 
 def answer(

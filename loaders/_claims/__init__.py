@@ -54,8 +54,11 @@ def judged(comparisons: Sequence[Comparison]) -> list[Ruling]:
 
 
 def counted(comparisons: Sequence[Comparison]) -> str:
-    """Count the verdicts: ``Of 28 claims 2 do not hold, 5 hold in part, 13 hold, 8 are undecided here``."""
-    found = Counter(each.verdict for each in judged(comparisons))
+    """Count the verdicts: ``Of 28 claims 2 do not hold, 5 hold in part, 13 hold, 8 are undecided here``.
+
+    Bug reports are not among them: they have a view of their own.
+    """
+    found = Counter(each.verdict for each in judged(comparisons) if not each.claim.issue)
     words: dict[Verdict, tuple[str, str]] = {
         "does not hold": ("does not hold", "do not hold"),
         "holds in part": ("holds in part", "hold in part"),

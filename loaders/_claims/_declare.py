@@ -31,6 +31,12 @@ class Claim(msgspec.Struct, frozen=True):
         What ``judge`` does, in words.
     unasked
         Why the setting here cannot decide it; empty for most.
+    issue
+        For a bug report: where it is, such as ``tensorflow/tensorflow#65675``.
+    reported
+        For a bug report: with which version, and whether it is still open.
+    package
+        For a bug report: the package whose version decides.
     """
 
     id: str
@@ -39,12 +45,21 @@ class Claim(msgspec.Struct, frozen=True):
     rule: str
     judge: Judge
     unasked: str = ""
+    issue: str = ""
+    reported: str = ""
+    package: str = ""
+
+    @property
+    def address(self) -> str:
+        """Where the bug report is."""
+        repository, _, number = self.issue.partition("#")
+        return f"https://github.com/{repository}/issues/{number}" if number else ""
 
 
 _claims: dict[str, Claim] = {}
 
 
-def claim(name: str, text: str) -> Callable[[Judge], Judge]:
+def claim(name: str, text: str, *, issue: str = "", reported: str = "", package: str = "") -> Callable[[Judge], Judge]:
     """Declare a claim of the question that the module is named after; returns the function unchanged."""
 
     def register(judge: Judge) -> Judge:
@@ -52,7 +67,8 @@ def claim(name: str, text: str) -> Callable[[Judge], Judge]:
             raise ValueError(f"two claims are named {name}")
         words = " ".join((inspect.getdoc(judge) or "").split())
         rule = words[:1].lower() + words[1:].rstrip(".")
-        _claims[name] = Claim(name, judge.__module__.rpartition(".")[2], text, rule, judge)
+        question = judge.__module__.rpartition(".")[2]
+        _claims[name] = Claim(name, question, text, rule, judge, issue=issue, reported=reported, package=package)
         return judge
 
     return register

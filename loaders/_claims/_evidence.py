@@ -131,6 +131,12 @@ def gain(margin: float) -> Test:
     return test
 
 
+def opposite_of(part: Part) -> Part:
+    """Return a part that holds where another fails."""
+    shown = Shown(part.shown.fails, part.shown.holds, part.shown.partly)
+    return Part(shown, part.difference, opposite(part.test) if part.test else None)
+
+
 def unchanged(margin: float) -> Test:
     """Hold if the 90 % interval lies within the margin; fail if the 95 % interval excludes 1."""
     return lambda each: Shown(
@@ -291,22 +297,27 @@ def margin_of_two(one: Row, other: Row) -> float:
     return margin_of(max(known(one["peak"]).value, known(other["peak"]).value))
 
 
-def of_trials(verdicts: str | None, samples: int, holds: Sequence[str], partly: Sequence[str] = ()) -> Shown:
+def of_trials(
+    verdicts: str | None, samples: int, holds: Sequence[str], partly: Sequence[str] = (), *, most: bool = False
+) -> Shown:
     """Return the p-values of a row's verdicts on memory: ``holds`` and ``partly`` list verdicts, all others fail.
 
     ``verdicts`` is a row's text: ``flat``, or ``flat in 2; undecided in 1``. A trial's verdict is right with a
     confidence of 99 %, and trials are independent. Undecided trials do not count; if the others contradict each other,
-    nothing is shown.
+    nothing is shown; with ``most``, nor is anything unless most trials decide.
     """
     counts: Counter[Verdict] = Counter()
+    undecided = 0
     for each in (verdicts or "undecided").split("; "):
         name, _, count = each.rpartition(" in ") if each[-1:].isdecimal() else (each, "", str(samples))
-        if name != "undecided":
+        if name == "undecided":
+            undecided += int(count)
+        else:
             way: Verdict = "holds" if name in holds else "holds in part" if name in partly else "does not hold"
             counts[way] += int(count)
     if set(counts) == {"holds", "holds in part"}:
         counts = Counter({"holds in part": counts.total()})
-    if len(counts) != 1:
+    if len(counts) != 1 or (most and 2 * undecided >= samples):
         return Shown()
     ((way, count_),) = counts.items()
     p = (1 - GROWTH_CONFIDENCE) ** count_

@@ -13,7 +13,7 @@ from loaders._claims._evidence import (
     gain,
     less_than,
     light,
-    opposite,
+    opposite_of,
     part_of,
     ratio_of,
 )
@@ -44,7 +44,7 @@ def paths_are_independent_of_the_data(figures: Figures) -> Found:
     for name in ("path_generator", "path_generator_from_generator"):
         law = figures.law("batching", name)
         follows = _follows(figures, name, law)
-        parts.append(_opposite(follows))
+        parts.append(opposite_of(follows))
         slope = f"{estimated(law.per_sample, small_amount)} a picture, " if law.per_sample else ""
         grown = figures.growth_with("batching", name, "needs", "data", "x4", "x16")
         said.append(
@@ -126,11 +126,6 @@ def _times_as_fast(figures: Figures, engine: str, other: str, bound: float) -> F
     """Test whether an engine is so many times as fast as another strategy, as its makers say."""
     part, said = ratio(figures, "batching", other, engine, "times", above(bound))
     return [part], f"{said}; {OWN_SETTING}"
-
-
-def _opposite(part: Part) -> Part:
-    shown = Shown(part.shown.fails, part.shown.holds, part.shown.partly)
-    return Part(shown, part.difference, opposite(part.test) if part.test else None)
 
 
 def _bounded(figures: Figures, name: str) -> Found:

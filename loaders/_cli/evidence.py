@@ -13,7 +13,9 @@ from loaders._cli.output import print_json
 
 
 @click.command("evidence")
-@click.argument("names", nargs=-1, type=click.Choice(("simulation", "checks", "replay", "law", "pairing", "start")))
+@click.argument(
+    "names", nargs=-1, type=click.Choice(("simulation", "checks", "replay", "law", "pairing", "start", "copies"))
+)
 @click.option(
     "--repetitions", type=click.IntRange(min=2), default=1000, show_default=True, help="Repetitions of each kind."
 )
@@ -29,7 +31,8 @@ def command(names: Sequence[str], repetitions: int, noise: Path | None, *, as_js
     `simulation` and `checks` add the noise of real trials to known truths. `replay` checks recommendations against an
     independent second reading of the raw trials. `law` compares predictions with trials of four times the data.
     `pairing` shows how the times of a strategy and its baseline vary together from round to round. `start` counts what
-    `selftest --start` has measured.
+    `selftest --start` has measured, and `copies` how often memory that workers copy is found to grow; both read
+    this machine's own trials.
 
     Each experiment is saved when it ends. The exit code is 1 if a count misses its target by more than chance explains.
     """
@@ -37,11 +40,12 @@ def command(names: Sequence[str], repetitions: int, noise: Path | None, *, as_js
     from loaders._report.readme import PUBLISHED
     from loaders._trial import log, machine
 
-    source = noise or log.results_root() / PUBLISHED / log.NAME
+    published, own = log.results_root() / PUBLISHED / log.NAME, log.log_path(machine.machine_name())
     found = []
     for name in names or _evidence.EXPERIMENTS:
+        source = noise or (own if name in _evidence.OWN else published)
         found.append(_evidence.experiment(name, source, repetitions))
-        log.append(log.log_path(machine.machine_name()).with_name(_evidence.NAME), found[-1])
+        log.append(own.with_name(_evidence.NAME), found[-1])
         if not as_json:
             _terminal.show_evidence(found[-1])
     if as_json:

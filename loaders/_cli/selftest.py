@@ -17,6 +17,7 @@ from loaders._cli.output import print_json, say
 if TYPE_CHECKING:
     from loaders._check.equivalence import Equivalence
     from loaders._trial import Record
+    from loaders.questions.service.faults import FaultTally
 
 MINUTES = 10.0
 """Default for each check."""
@@ -33,6 +34,9 @@ MINUTES = 10.0
 )
 @click.option(
     "--start", "is_start", is_flag=True, help="Compare trials in forks with trials in fresh processes instead."
+)
+@click.option(
+    "--faults", "is_faults", is_flag=True, help="Let processes of tf.data service fail instead, each way 20 times."
 )
 @click.option("--questions", multiple=True, metavar="QUESTION", help="With --start: only this one. [default: all]")
 @click.option(
@@ -56,6 +60,7 @@ def command(
     minutes: float | None,
     *,
     is_start: bool,
+    is_faults: bool,
     as_json: bool,
 ) -> None:
     """Measure the error of `check` with identical sides and with planted differences of time and memory.
@@ -63,10 +68,21 @@ def command(
     With --start, measure instead by how much the figures of forked trials differ from those of fresh ones. The exit
     code is then 1 if a difference lies beyond its margin, and 0 otherwise, also where nothing can be forked.
 
-    Each check, or trial, is saved when it ends, and the same command resumes. The page shows the result.
+    With --faults, kill, stop, add and restart processes of tf.data service in the middle of an epoch, and count what
+    was lost or doubled and how long the client waited. The exit code is 1 if what is documented was broken.
+
+    Each check, or trial, is saved when it ends, and the same command resumes. The page shows the result,
+    but for `--faults`.
     """
     from loaders import _terminal
 
+    if is_faults:
+        tallies_of_faults = _faults()
+        if as_json:
+            print_json(tallies_of_faults)
+        else:
+            _terminal.show_faults(tallies_of_faults)
+        sys.exit(1 if any(each.broken for each in tallies_of_faults) else 0)
     if is_start:
         found = _start(questions, rounds, math.inf if minutes is None else minutes * 60)
         if as_json:
@@ -107,6 +123,24 @@ def command(
         _terminal.show_selftest(tallies)
     wrong = sum(each.alarms for each in tallies if each.kind == kinds[0].name)
     sys.exit(1 if wrong else 0)
+
+
+REPETITIONS = 20
+"""Of each experiment with a fault."""
+
+
+def _faults() -> list[FaultTally]:
+    from loaders import _terminal
+    from loaders._trial import log, machine
+    from loaders.questions.service import faults
+
+    corpus = options.open_corpus("small", strict=True)
+    name = machine.machine_name()
+    path = log.log_path(name).with_name(faults.NAME)
+    with log.exclusive(name), _terminal.progress(REPETITIONS * len(faults.ASKED), None) as bar:
+        bar.describe("tf.data service")
+        seen = faults.repeated(REPETITIONS, corpus.root, path, lambda _: bar.count())
+    return faults.tallied(seen)
 
 
 def _start(questions: Sequence[str], rounds: int, seconds: float) -> list[Equivalence]:

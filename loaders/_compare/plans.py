@@ -145,8 +145,11 @@ class Plan:
 
     @property
     def whole_rounds(self) -> int:
-        """After this many rounds, only what is open goes on."""
-        return QUICK_ROUNDS + 1 if self.staged else min(self.rounds, LEAST_ROUNDS)
+        """After this many rounds, only what is open goes on; where no loader is chosen, what was asked for is run."""
+        if self.staged:
+            return QUICK_ROUNDS + 1
+        ends = self.until is not None or _registry.find_question(self.question).chooses
+        return min(self.rounds, LEAST_ROUNDS) if ends else self.rounds
 
     def beforehand(self, index: int, case: dict[str, str]) -> list[str]:
         """Return the strategies of one of the whole rounds, which are known before anything is measured."""

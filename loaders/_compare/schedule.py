@@ -117,8 +117,8 @@ def _wanted(
     """Return the strategies of a round in a case."""
     if index < plan.whole_rounds:
         return plan.beforehand(index, case)
-    if _registry.find_question(plan.question).calibrates:
-        return []  # no loader is chosen there
+    if not _registry.find_question(plan.question).chooses:
+        return []  # nothing there is open
     look = max(each for each in LOOKS if each <= index)
     name = f"{plan.question} {case} {look}"
     if name not in looked:
@@ -180,7 +180,7 @@ def open_ratios(plan: Plan, records: Sequence[Record]) -> list[Open]:
     return [
         each
         for case in plan.cases
-        if not _registry.find_question(plan.question).calibrates
+        if _registry.find_question(plan.question).chooses
         for each in _open(_rows_of([record for record in records if record.case == case]), plan.until)
     ]
 

@@ -18,7 +18,7 @@ from loaders._registry.declare import (
     variants,
 )
 from loaders._registry.outside import load_files, outside_files
-from loaders._registry.values import Batch, Case, Facts, Job, Meter, Question, Skip, Variant
+from loaders._registry.values import Batch, Case, Facts, Job, Meter, Question, Serve, Skip, Variant
 
 __all__ = [
     "Batch",
@@ -27,6 +27,7 @@ __all__ = [
     "Job",
     "Meter",
     "Question",
+    "Serve",
     "Skip",
     "Variant",
     "also",

@@ -6,6 +6,7 @@ import inspect
 import itertools
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypedDict, TypeVar
@@ -33,6 +34,9 @@ Build = Callable[["Job[Any]"], Iterable[Batch]]
 
 
 Convert = Callable[["Job[Any]"], None]
+
+
+Serve = Callable[["Job[Any]"], AbstractContextManager[Any]]
 
 
 BuildT = TypeVar("BuildT", bound=Build)
@@ -105,6 +109,8 @@ class Job(Generic[Inputs]):
         How many epochs a strategy delivers in one pass; 1 unless the question ``repeats``.
     directory
         The strategy's own directory: ``convert`` writes into it, and a cache goes there.
+    served
+        What the strategy's ``serve`` started.
     meter
         Counts the Python bodies that run and the elements that wait: ``with job.meter:`` around the body.
     """
@@ -116,6 +122,7 @@ class Job(Generic[Inputs]):
     batch_size: int = 32
     epochs: int = 1
     directory: Path = Path("data")
+    served: Any = None
     meter: Meter = field(default_factory=Meter)
 
 
@@ -177,6 +184,10 @@ class Question:
         soon as the next is requested, as a training loop does.
     calibrates
         Its strategies have a ``truth``: it shows how far to trust the instruments, not which loader to choose.
+    reports
+        Its strategies are what bug reports are about: it shows whether these are true here, not which loader to choose.
+    apart
+        Not part of a comparison of all questions on a time budget: its trials take long, and no first answer needs it.
     when
         What a reader does who has this question, as in *if you draw images at random from an array*: what the README
         and the page open with (``loaders._report.opening``).
@@ -206,6 +217,8 @@ class Question:
     tracks: Sequence[str] = ()
     keeps_output: bool = False
     calibrates: bool = False
+    reports: bool = False
+    apart: bool = False
     when: str = ""
     modules: Sequence[str] = ()
     name: str = ""
@@ -215,6 +228,11 @@ class Question:
     def title(self) -> str:
         """The first line of the module's docstring."""
         return self.doc.partition("\n")[0].rstrip(".")
+
+    @property
+    def chooses(self) -> bool:
+        """Whether it shows which loader to choose."""
+        return not (self.calibrates or self.reports)
 
     @property
     def default_case(self) -> dict[str, str]:
@@ -264,6 +282,9 @@ class Variant:
     convert
         Writes what the strategy reads into ``Job.directory``. It runs in its own process before the trial, and is
         measured there.
+    serve
+        Starts the processes that the strategy reads from, and ends them: a context manager, whose value is
+        ``Job.served``. They are up before the measurement begins; their memory and processor time count.
     truth
         What an exact instrument would read, by metric (see ``loaders._trial.metrics.Metrics``), if that is known
         beforehand; for ``memory_growth``, the slope in bytes a step.
@@ -297,6 +318,7 @@ class Variant:
     preload: str | None = None
     only: Mapping[str, Sequence[str]] = field(default_factory=dict)
     convert: Convert | None = None
+    serve: Serve | None = None
     series: str = ""
     at: str = ""
     truth: Mapping[str, float] = field(default_factory=dict)
@@ -355,6 +377,7 @@ class Facts(TypedDict, total=False):
     preload: str
     only: Mapping[str, Sequence[str]]
     convert: Convert
+    serve: Serve
     series: str
     at: str
     truth: Mapping[str, float]

@@ -183,6 +183,19 @@ def _has_pairs(rows: Rows, tier: str) -> bool:
 
 _has_conversion, _has_needed, _has_flight = _has("convert_time"), _has("needed"), _has("in_flight")
 
+
+def _in_words(name: str, said: Callable[[Any], str]) -> Column:
+    """Return the column of a row's field that is put into words; it is there if any row has that."""
+    return Column(
+        name.replace("_", " "),
+        lambda row: Cell(said(getattr(row, name))),
+        lambda rows, _: any(getattr(row, name) for row in rows),
+        sorts=False,
+        css="words",
+        name=name,
+    )
+
+
 _PLACED: tuple[Column, ...] = (
     Column(charts.time_name, _time, is_main=_always, name="time"),
     _of("start"),
@@ -238,22 +251,9 @@ _PLACED: tuple[Column, ...] = (
     _of("in_flight", is_main=lambda rows, tier: not _has_pairs(rows, tier)),
     _of("waiting"),
     Column("quality (worst)", _quality, lambda rows, _: any(row.psnr is not None for row in rows), name="quality"),
-    Column(
-        "order",
-        lambda row: Cell(_words.ordered(row.order)),
-        lambda rows, _: any(row.order for row in rows),
-        sorts=False,
-        css="words",
-        name="order",
-    ),
-    Column(
-        "odd files",
-        lambda row: Cell(_words.odd(row.odd_files)),
-        lambda rows, _: any(row.odd_files for row in rows),
-        sorts=False,
-        css="words",
-        name="odd_files",
-    ),
+    _in_words("order", _words.ordered),
+    _in_words("odd_files", _words.odd),
+    _in_words("delivery", _words.delivered),
     _of("cpu"),
 )
 

@@ -8,10 +8,12 @@ left out, or says *undecided*.
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from loaders import _scale
 from loaders._judge import Judged, fitted, holm
 from loaders._law import Law
 from loaders._resolution import INSTRUMENTS, Calibration
@@ -19,6 +21,7 @@ from loaders._rows import EPOCHS, CaseLaws, Comparison, Row, plain, worked_first
 from loaders._stats import ratio_of
 from loaders._words import (
     amount,
+    case_in_words,
     duration,
     estimated,
     factor,
@@ -48,6 +51,9 @@ NAMED = 3
 
 CURED = 1.25
 """Ratio of peak to floor below which a cure is worth naming."""
+
+SAME = 0.005
+"""As a share: a prediction that is off by less is right."""
 
 MONOTONE = 0.9
 """Share of the last tenth of all steps that move on to the next record, above which the order counts as sequential."""
@@ -431,6 +437,38 @@ def of_ceiling(rows: Sequence[Row]) -> str:
         return ""
     interval = "" if kept.low is None or kept.high is None else f" ({kept.low:.0%} to {kept.high:.0%})"
     return f"{best.strategy} reaches {kept.value:.0%}{interval} of the speed of the best bare pool, {top.strategy}"
+
+
+def of_scale(comparison: Comparison) -> list[str]:
+    """Say for each case what workers add, what a model from one and two of them predicts, and where it would end."""
+    said = []
+    for case, rows in comparison.cases:
+        cost, cores, measured = _scale.costs(rows), comparison.environment.cores, _scale.by_workers(rows)
+        if cost is None:
+            continue
+        limits = cost.limits(cores)
+        ends = ", ".join(f"{name} at {rate:.0f}" for name, rate in limits.items())
+        most = math.ceil(next(iter(limits.values()), 0) * cost.each)
+        sentence = f"With {case_in_words(case)} one worker delivers {1 / cost.each:.0f} images/s"
+        for count, row in measured.items():
+            if count not in _scale.FROM and row["time"] and row.delivered:
+                rate, predicted = row.delivered / row["time"].value, cost.here(count, cores)
+                sentence += (
+                    f"; {count} workers deliver {rate:.0f} images/s, {_off(rate, predicted)} the {predicted:.0f} "
+                    f"predicted for processes that share {cores} cores"
+                )
+        said.append(
+            f"{sentence}. Projected for machines of their own, in images/s: {ends}; "
+            f"more than {most} workers would add nothing"
+        )
+    return said
+
+
+def _off(measured: float, predicted: float) -> str:
+    away = measured / predicted - 1
+    if abs(away) < SAME:
+        return "as many as"
+    return f"{percent(abs(away))} {'more' if away > 0 else 'less'} than"
 
 
 def of_threads(comparison: Comparison) -> list[str]:

@@ -66,11 +66,19 @@ def render(
     template = environment.get_template("set.html.j2")
     sections: list[Markup] = []
     left_out: list[str] = []
+
+    def rendered(found: ResultSet, drawn: int) -> Markup:
+        return Markup(template.render(set=found, drawn=drawn, home=home))  # noqa: S704 - the template escapes
+
+    # Charts of one set must not keep out another that answers too.
+    least = {id(found): rendered(found, 0) for found in results[1:] if found.answers}
+    reserved = {place: len(section) for place, section in least.items()}
     for found in results:
-        room = MOST - sum(map(len, sections))
+        reserved.pop(id(found), None)
+        free = MOST - sum(map(len, sections))
         for drawn in DRAWN if found.answers else (0,):
-            section = Markup(template.render(set=found, drawn=drawn, home=home))  # noqa: S704 - the template escapes
-            if len(section) <= room:
+            section = rendered(found, drawn) if drawn or id(found) not in least else least[id(found)]
+            if len(section) <= (free - sum(reserved.values()) if drawn else free):
                 sections.append(section)
                 break
         else:
@@ -143,6 +151,7 @@ def templates() -> jinja2.Environment:
         ceiling_finding=findings.of_ceiling,
         laws_finding=findings.of_laws,
         threads_findings=findings.of_threads,
+        scale_findings=findings.of_scale,
         cached=lambda rows: _words.cached(row.page_cache for row in rows),
         tiers=_tiers,
         resolutions=_resolutions,

@@ -48,12 +48,14 @@ def renew(root: Path, *, write: bool) -> list[str]:
     InputError
         If there are no published results, or the README has lost its markers.
     """
-    found = published(sets.collect(root / "results"))
+    results = sets.collect(root / "results")
+    found = published(results)
     if found is None:
         raise InputError(f"no full results of the machine {PUBLISHED!r} under {root / 'results'}")
+    comparisons = most_measured(found, results)
     made = {
-        README: _with_advice((root / README).read_text("utf-8"), found),
-        RESULTS: _results(found),
+        README: _with_advice((root / README).read_text("utf-8"), found, comparisons),
+        RESULTS: _results(found, comparisons),
         CURES: _cures(found),
     }
     pictured = next((each for each in found.comparisons if each.question == PICTURED), None)
@@ -66,6 +68,41 @@ def renew(root: Path, *, write: bool) -> list[str]:
             if write:
                 _durable.write(root / path, text)
     return stale
+
+
+def most_measured(found: sets.ResultSet, results: Sequence[sets.ResultSet]) -> list[Comparison]:
+    """Return a comparison for each question: the published one, unless another machine has measured more strategies.
+
+    The other one must have as many rounds. Each is of one machine as a whole, and nothing is compared between them.
+    """
+    best = {each.question: each for each in found.comparisons}
+    for result in results:
+        if result is found or not result.answers or result.origin.size != found.origin.size:
+            continue
+        for each in result.comparisons:
+            known = best.get(each.question)
+            if known is None or (_lacks(each) < _lacks(known) and each.rounds >= known.rounds):
+                best[each.question] = each
+    return list(best.values())
+
+
+def _lacks(comparison: Comparison) -> int:
+    """Count the strategies that the first case lacks."""
+    return len(comparison.missing(comparison.cases[0][0]))
+
+
+def _elsewhere(found: sets.ResultSet, comparison: Comparison) -> str:
+    """Name the machine of a comparison that is none of the published set's."""
+    machine = comparison.environment.machine
+    return f" (on {machine})" if machine != found.origin.machine else ""
+
+
+def _machines(found: sets.ResultSet, comparisons: Sequence[Comparison]) -> str:
+    """Describe the published machine, and every other one that comparisons ran on."""
+    by_name = {found.origin.machine: found.environment}
+    for each in comparisons:
+        by_name.setdefault(each.environment.machine, each.environment)
+    return "; ".join(map(_words.hardware_in_words, by_name.values()))
 
 
 def _cures(found: sets.ResultSet) -> str:
@@ -81,33 +118,34 @@ def _cures(found: sets.ResultSet) -> str:
     return json.dumps({"cures": measured, "machine": machine}, indent=2, ensure_ascii=False) + "\n"
 
 
-def _with_advice(readme: str, found: sets.ResultSet) -> str:
+def _with_advice(readme: str, found: sets.ResultSet, comparisons: Sequence[Comparison]) -> str:
     before, begin, rest = readme.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise InputError(f"{README} has lost its markers {BEGIN} and {END}")
-    return f"{before}{BEGIN}\n{_advice(found)}\n{END}{after}"
+    return f"{before}{BEGIN}\n{_advice(found, comparisons)}\n{END}{after}"
 
 
-def _advice(found: sets.ResultSet) -> str:
+def _advice(found: sets.ResultSet, comparisons: Sequence[Comparison]) -> str:
     """Return Markdown: a line for each piece of advice; of many, those decided for which there is room."""
-    lines = opening.advice(found.comparisons)
+    lines = opening.advice(comparisons)
     if len(lines) > MOST_LINES:
         lines = [line for line in lines if line.strategy][:MOST_LINES]
     table = ["| if you | do | because |", "|---|---|---|"]
-    table += [f"| {line.when} | {line.do} | {line.because} |" for line in lines]
+    where = {each.question: _elsewhere(found, each) for each in comparisons}
+    table += [f"| {line.when} | {line.do} | {line.because}{where[line.question]} |" for line in lines]
     versions = ", ".join(f"{name} {each}" for name, each in found.versions.items() if each)
-    rounds = sorted({each.rounds for each in found.comparisons if each.about.when})
+    rounds = sorted({each.rounds for each in comparisons if each.about.when})
     over = f"{rounds[0]} to {rounds[-1]}" if len(rounds) > 1 else f"{rounds[0]}"
     needed = "They matter where loading takes longer than training; else the simplest loader will do."
-    machine = _words.hardware_in_words(found.environment)
-    where = f"*{needed} {machine}; {versions}. Ratios have 95 % intervals over {over} rounds.*"
-    return "\n".join([*table, "", where])
+    named = {line.question for line in lines}
+    machines = _machines(found, [each for each in comparisons if each.question in named])
+    return "\n".join([*table, "", f"*{needed} {machines}; {versions}. Ratios have 95 % intervals over {over} rounds.*"])
 
 
-def _results(found: sets.ResultSet) -> str:
+def _results(found: sets.ResultSet, comparisons: Sequence[Comparison]) -> str:
     """Return Markdown: findings and a ranking for each question's default case, and what they rest on."""
-    comparisons = [each for each in found.comparisons if not each.about.calibrates]
+    comparisons = [each for each in comparisons if each.about.chooses]
     text = [
         "# Results",
         "",
@@ -121,7 +159,7 @@ def _results(found: sets.ResultSet) -> str:
         laws = comparison.laws_of(case)
         text += [
             "",
-            f"## {name}",
+            f"## {name}{_elsewhere(found, comparison)}",
             "",
             *(f"* {each}." for each in findings.sentences(rows, laws, comparison.missing(case))),
         ]
@@ -129,8 +167,8 @@ def _results(found: sets.ResultSet) -> str:
             if growth := findings.of_growth(in_other):
                 text.append(f"* With {_words.case_in_words(other)}: {growth}.")
         text += ["", *_ranking(comparison, rows)]
-    if found.unanswered:
-        names = ", ".join(found.unanswered)
+    if unanswered := [name for name in found.unanswered if name not in {each.question for each in comparisons}]:
+        names = ", ".join(unanswered)
         text += ["", f"**{names}**: not measured on this machine yet; the page shows the results of the previous one."]
     if found.calibration:
         text += ["", "## Instruments", "", f"{findings.of_calibration(found.calibration)}."]
@@ -143,7 +181,7 @@ def _results(found: sets.ResultSet) -> str:
         f"*{EPOCHS} epochs* is their total time, including conversion. "
         f"Memory is measured above a baseline that is read after imports and inputs; *needed* is the part that the "
         f"system cannot reclaim, with a fast or a slow consumer. dB is the similarity to an anti-aliased resize. "
-        f"{_words.UNCORRECTED} {_words.hardware_in_words(found.environment)}.",
+        f"{_words.UNCORRECTED} {_machines(found, comparisons)}.",
     ]
     return "\n".join(text) + "\n"
 

@@ -120,7 +120,7 @@ class ResultSet(msgspec.Struct, frozen=True):
     @property
     def unanswered(self) -> list[str]:
         """The questions it lacks that offer a choice."""
-        return [name for name in self.lacks if not _registry.find_question(name).calibrates]
+        return [name for name in self.lacks if _registry.find_question(name).chooses]
 
 
 def collect(root: Path, say: Callable[[str], None] = lambda _: None) -> list[ResultSet]:

@@ -35,6 +35,7 @@ def about(question: _registry.Question) -> About:
         has_quick=len(_registry.quick(question.name)) < len(_registry.variants(question.name)),
         sweeps=question.sweeps,
         calibrates=question.calibrates,
+        reports=question.reports,
     )
 
 

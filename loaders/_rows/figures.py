@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from loaders import _registry
+from loaders._contract import Delivery
 from loaders._rows.declared import EPOCHS, MEASURED
 from loaders._rows.values import Row
 from loaders._stats import SHORTEST, Estimate, Scale, estimate
@@ -121,11 +122,27 @@ def row_of(records: Sequence[Record], variant: _registry.Variant | None, ranked_
             (each.metrics.max_difference for each in good if each.metrics.max_difference is not None), default=None
         ),
         order=order[0] if order else None,
+        roles=_roles([each.metrics.cpu_by_role for each in good if each.metrics.cpu_by_role]),
+        delivery=_delivery([each.metrics.delivery for each in good if each.metrics.delivery]),
+        left_behind=max(
+            (each.metrics.left_behind for each in good if each.metrics.left_behind is not None), default=None
+        ),
         odd_files=next((each.metrics.odd_files for each in good if each.metrics.odd_files), None),
         commit=commits(records),
         forked=sorted(record.round for record in good if record.process == "forked"),
         forked_start=_forked_start(good),
     )
+
+
+def _roles(found: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Return the means of processor time by role."""
+    names = dict.fromkeys(name for each in found for name in each)
+    return {name: math.fsum(each.get(name, 0.0) for each in found) / len(found) for name in names}
+
+
+def _delivery(found: Sequence[Delivery]) -> Delivery | None:
+    """Return the worst of what the checked trials found."""
+    return max(found, key=lambda each: (each.verdict == "broken", each.missing + each.repeated), default=None)
 
 
 def _status(records: Sequence[Record]) -> str:

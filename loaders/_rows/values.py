@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from loaders._contract import Cause, OddFiles, OrderQuality
+from loaders._contract import Cause, Delivery, OddFiles, OrderQuality
 from loaders._judge import Judged
 from loaders._law import Law
 from loaders._rows.declared import FIGURES
@@ -44,7 +44,7 @@ class About(msgspec.Struct, frozen=True):
         The cases that each strategy is restricted to, by axis; empty for most.
     has_quick
         Whether a quick comparison leaves strategies out.
-    sweeps, calibrates, when
+    sweeps, calibrates, reports, when
         See ``loaders._registry.Question``.
     """
 
@@ -57,6 +57,12 @@ class About(msgspec.Struct, frozen=True):
     has_quick: bool = False
     sweeps: str = ""
     calibrates: bool = False
+    reports: bool = False
+
+    @property
+    def chooses(self) -> bool:
+        """See ``loaders._registry.Question``."""
+        return not (self.calibrates or self.reports)
 
     def running_in(self, case: Mapping[str, str]) -> list[str]:
         """Return the strategies that a comparison runs in a case; axes that are not given have their default value."""
@@ -109,6 +115,10 @@ class Row(msgspec.Struct, frozen=True):
         See ``loaders._registry.Variant``.
     delivered
         The number of samples in an epoch.
+    delivery, left_behind
+        See ``loaders._contract.Quality``: the worst of the checked trials.
+    roles
+        Processor time of an epoch in seconds, by what the processes do: the mean.
     page_cache
         The share of the strategy's files that was in the page cache: the smallest and the largest of all trials.
     times, peaks, needs, cpus
@@ -182,6 +192,9 @@ class Row(msgspec.Struct, frozen=True):
     psnr: float | None = None
     max_difference: float | None = None
     order: OrderQuality | None = None
+    left_behind: int | None = None
+    delivery: Delivery | None = None
+    roles: dict[str, float] = {}
     odd_files: OddFiles | None = None
     commit: str = ""
     source: str = ""

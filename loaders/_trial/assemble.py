@@ -6,8 +6,8 @@ Pure arithmetic: whatever it needs has been read before.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -54,6 +54,12 @@ class Readings:
         The epochs that count for the steady time; empty if there is none.
     further
         All epochs that came after the others, for the steady time only, as they were delivered.
+    trains
+        Whether the consumer trained.
+    wire
+        Bytes that came over the loopback interface meanwhile; ``None`` if nobody served the strategy.
+    roles
+        Processor time of the process that trains and of those that served it, by what they do.
     """
 
     timelines: list[timing.Timeline]
@@ -71,6 +77,8 @@ class Readings:
     steady: Sequence[timing.Timeline] = ()
     further: Sequence[timing.Timeline] = ()
     trains: bool = False
+    wire: int | None = None
+    roles: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def delivered(self) -> int:
@@ -153,6 +161,10 @@ def outcome(
             max_difference=quality.max_difference,
             order_quality=quality.order,
             odd_files=quality.odd_files,
+            left_behind=quality.left_behind,
+            delivery=quality.delivery,
+            cpu_by_role={name: used / (passes * len(read.timelines)) for name, used in read.roles.items()} or None,
+            wire_bytes=None if read.wire is None else round(read.wire / (delivered * len(read.timelines))),
             steps=steps or None,
             walk=[quality.walk[step] for step in steps] if quality.walk else None,
             disturbance=disturbance,

@@ -58,8 +58,15 @@ def main() -> None:
 
 def run(trial: Trial, tell: Callable[[Progress | Measured | Imported | Outcome], None]) -> Outcome:
     """Measure one strategy once, then check what it delivers."""
+    with contextlib.ExitStack() as serving:
+        return _run(trial, tell, serving)
+
+
+def _run(
+    trial: Trial, tell: Callable[[Progress | Measured | Imported | Outcome], None], serving: contextlib.ExitStack
+) -> Outcome:
     before = machine.activity()
-    prepared = prepare(trial, convert.apart)
+    prepared = prepare(trial, convert.apart, serving)
     tell(Progress(prepared.above.baseline, prepared.above.baseline_tree, prepared.environment))
 
     readings, product, disturbance = measure(prepared, before, lambda: tell(Measured()), slow=trial.slow)
@@ -135,6 +142,8 @@ def measure(
         then = Slow(slow_down, lambda last: timing.batches(last, passes))
     imported = frozenset(sys.modules)
     cpu_before = cpu_time() + cpu_time_of_children()
+    came = machine.received() if prepared.variant.serve else None
+    roles = _roles(job)
     above.reset_peak()
     timelines, product = drain(
         build,
@@ -147,6 +156,9 @@ def measure(
         slow=then,
         begin=look,
     )
+    if came is not None:
+        came = (machine.received() or came) - came
+    roles = {name: now - roles[name] for name, now in _roles(job).items()}
     highest = above.peak()
     if then is None:
         peak, used = highest, used_so_far()
@@ -188,8 +200,16 @@ def measure(
         steady=during.epochs if is_steady else (),
         further=further,
         trains=bool(trains),
+        wire=came,
+        roles=roles,
     )
     return readings, product, machine.disturbance(started, during.looks[-1][1], during.looks)
+
+
+def _roles(job: _registry.Job[Any]) -> dict[str, float]:
+    """Return the processor time of the process that trains and of those that serve it; empty if nobody can tell."""
+    told = getattr(job.served, "processor_time", None)
+    return {"client": cpu_time(), **told()} if told else {}
 
 
 def _disk_bytes(prepared: Prepared) -> int | None:
@@ -217,7 +237,7 @@ def check(trial: Trial, prepared: Prepared, readings: Readings, product: list[An
     directory = prepared.job.directory
     if not variant.convert:
         directory = directory.with_name("again")  # a cache must be filled anew
-    fresh = job_of(trial, question, prepared.job.corpus, directory=directory)
+    fresh = job_of(trial, question, prepared.job.corpus, directory=directory, served=prepared.job.served)
     directory.mkdir(exist_ok=True)
     sizes: list[int] = []
     again = product if question.keeps_output else _again(variant, fresh, readings, sizes)

@@ -260,6 +260,12 @@ def packages() -> dict[str, str]:
     return found
 
 
+def received() -> int | None:
+    """Return the bytes that the loopback interface has received since the system started; ``None`` if nobody counts."""
+    counts = psutil.net_io_counters(pernic=True)
+    return next((counts[name].bytes_recv for name in ("lo", "lo0") if name in counts), None)
+
+
 def processor() -> str:
     """Return the processor's model."""
     try:

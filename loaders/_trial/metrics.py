@@ -6,13 +6,16 @@ from typing import Annotated
 
 import msgspec
 
-from loaders._contract import OddFiles, OrderQuality
+from loaders._contract import Delivery, OddFiles, OrderQuality
 from loaders._figures import figure, meaning
 from loaders._trial.growth import Growth
-from loaders._units import Bytes, Count, Level, Quantity, Seconds, Share, Size
+from loaders._units import Bytes, Count, Level, Name, Quantity, Seconds, Share, Size
 
 MOST_POINTS = msgspec.Meta(max_length=10_000)
 """Limit on the points of a trace or a walk; the suite writes 400 and 1000."""
+
+MOST_ROLES = msgspec.Meta(max_length=10)
+"""Limit on what the processes of one trial do."""
 
 
 class BatchTime(msgspec.Struct, frozen=True):
@@ -343,6 +346,21 @@ class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
     max_difference: Annotated[Level | None, figure("grey levels", "The worst value over all images.")] = None
     order_quality: Annotated[OrderQuality | None, meaning("How well mixed the order was.")] = None
     odd_files: Annotated[OddFiles | None, meaning("What it makes of files that are turned or damaged.")] = None
+    wire_bytes: Annotated[
+        Size | None,
+        figure(
+            "bytes",
+            "Received over the loopback interface for each sample, by whatever runs on this machine.",
+            name="wire",
+            heading="on the wire, a sample",
+        ),
+    ] = None
+    cpu_by_role: Annotated[
+        Annotated[dict[Name, Seconds], MOST_ROLES] | None,
+        meaning("Processor time of an epoch: of the process that trains, the dispatcher, and all workers."),
+    ] = None
+    delivery: Annotated[Delivery | None, meaning("How often each sample came, against what is documented.")] = None
+    left_behind: Annotated[Size | None, figure("bytes", "Shared memory that stayed after an epoch's end.")] = None
     steps: Annotated[
         Annotated[list[Count], MOST_POINTS] | None,
         meaning("The numbers of some delivered samples, if the question draws the order."),

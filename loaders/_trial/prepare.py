@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import gc
 import importlib
 import os
@@ -56,10 +57,13 @@ class Prepared:
     above: memory.AboveBaseline
 
 
-def prepare(trial: Trial, convert: Callable[[Trial], Converted]) -> Prepared:
+def prepare(
+    trial: Trial, convert: Callable[[Trial], Converted], serving: contextlib.ExitStack | None = None
+) -> Prepared:
     """Do everything that belongs to no figure, and read the baseline last.
 
-    ``convert`` runs the strategy's conversion, if it has one, in a process of its own.
+    ``convert`` runs the strategy's conversion, if it has one, in a process of its own. ``serving`` ends what the
+    strategy's ``serve`` starts; the baseline is that of this process alone, so the memory of the others counts.
 
     Raises
     ------
@@ -87,6 +91,9 @@ def prepare(trial: Trial, convert: Callable[[Trial], Converted]) -> Prepared:
     pagecache.bring(files, cache)
     if not variant.convert:
         job.directory.mkdir()
+    if variant.serve:
+        assert serving is not None  # noqa: S101 - for the type checker: whoever runs such a strategy ends what serves it
+        job = dataclasses.replace(job, served=serving.enter_context(variant.serve(job)))
     environment = machine.environment(threads=threads, memory_method=peak.method, records=files)
     return Prepared(
         question, variant, job, passes, epochs, files, converted, environment, above=read_baseline(malloc, peak)

@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from loaders import _registry
 from loaders._errors import InputError
 from loaders._report import readme
 from loaders._report.sets import collect
@@ -64,6 +65,32 @@ def test_new_results_make_it_stale(checkout: Path) -> None:
             ),
         )
     assert "README.md" in readme.renew(checkout, write=False)
+
+
+@pytest.mark.parametrize(("rounds", "wins"), [(1, True), (0, False)])
+def test_a_question_comes_from_the_machine_that_has_measured_more_of_it(
+    checkout: Path, *, rounds: int, wins: bool
+) -> None:
+    """If it has as many rounds; the line and the heading say where it is from, and the rest stays."""
+    strategies = list(_registry.variants("selection"))
+    if rounds < 1:  # the published comparison has more
+        path = checkout / "results" / readme.PUBLISHED / log.NAME
+        for each in [each for each in log.read(path) if each.question == "selection"]:
+            log.append(path, msgspec.structs.replace(each, round=1))
+    for name in strategies:
+        each = record(
+            name, 0, time=0.2, peak=24, question="selection", case={"images": "500"}, size="full", run="other"
+        )
+        environment = msgspec.structs.replace(each.environment, machine="other", cpu="Another")
+        log.append(checkout / "results" / "other" / log.NAME, msgspec.structs.replace(each, environment=environment))
+    readme.renew(checkout, write=True)
+    text = (checkout / "README.md").read_text("utf-8")
+    results = (checkout / readme.RESULTS).read_text("utf-8")
+    assert ("(on other) |" in text) == wins
+    assert ("other: Another" in text) == wins
+    assert ("## selection images 500 (on other)" in results) == wins
+    assert "## read_order" in results
+    assert f"{readme.PUBLISHED}: " in text
 
 
 def test_other_machines_results_are_not_published(checkout: Path) -> None:

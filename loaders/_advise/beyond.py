@@ -1,0 +1,48 @@
+"""Whether more machines would feed a training step that one cannot, from what tf.data service was measured to cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from loaders import _rows, _scale, _words
+from loaders._advise import candidates
+from loaders._advise.words import Answer
+from loaders._trial.record import Record
+
+QUESTION, CASE = "service", {"storage": "local"}
+
+PAGE = "docs/service.md"
+
+
+def beyond(records: Sequence[Record], answer: Answer) -> str:
+    """Say how many workers would do, if loading holds up the step on one machine whatever is taken; else nothing.
+
+    It rests on a comparison of ``service`` on the machine of the answer; without one, nothing is said.
+    """
+    have, source = answer.settings, answer.source
+    if not answer.bottleneck or source is None:
+        return ""
+    cost = _costs(records, source.machine)
+    if cost is None:
+        return ""
+    rate = have.batch / have.step
+    apart = cost.apart(source.cores)
+    count = apart.needed(rate, source.cores)
+    step = _words.duration(have.step)
+    if count is None:
+        first, end = next(iter(apart.limits(source.cores).items()))
+        return (
+            f"More machines would not feed it either: a step of {step} takes {rate:.0f} samples/s, and {first} would "
+            f"end at {end:.0f}."
+        )
+    workers = "1 worker" if count == 1 else f"{count} workers"
+    machines = "on a machine like this one" if count == 1 else "on machines like this one"
+    return f"{workers} of tf.data service {machines} would feed it ({PAGE}); projected, not measured."
+
+
+def _costs(records: Sequence[Record], machine: str) -> _scale.Costs | None:
+    for run in candidates.runs(records, QUESTION):
+        within = [each for each in run if each.case == CASE]
+        if run[0].environment.machine == machine and within and (cost := _scale.costs(_rows.comparison(within).rows)):
+            return cost
+    return None

@@ -1,0 +1,46 @@
+"""A dispatcher or a worker of tf.data service in a process of its own: ``python node.py SETTINGS``.
+
+It prints its port and its version of TensorFlow on a line once it is up, and ends when its standard input does. What
+keeps it from coming up goes to standard error, with exit code 1. It is run as a script, so that it imports TensorFlow
+and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+
+def main() -> None:
+    """Serve until standard input ends."""
+    settings: dict[str, Any] = json.loads(sys.argv[1])
+    try:
+        server, port = serve(settings.pop("role"), settings)
+    except Exception as error:  # noqa: BLE001 - whatever it is, whoever started this must read it
+        sys.stderr.write(f"{type(error).__name__}: {error}\n")
+        sys.stderr.flush()
+        os._exit(1)
+    import tensorflow as tf
+
+    sys.stdout.write(f"{port} {tf.__version__}\n")
+    sys.stdout.flush()
+    sys.stdin.read()
+    del server
+    os._exit(0)
+
+
+def serve(role: str, settings: dict[str, Any]) -> tuple[Any, int]:
+    """Start a server; returns it with its port."""
+    from tensorflow.data.experimental import service
+
+    if role == "dispatcher":
+        dispatcher = service.DispatchServer(service.DispatcherConfig(**settings))
+        return dispatcher, int(dispatcher.target.rpartition(":")[2])
+    server = service.WorkerServer(service.WorkerConfig(**settings))
+    return server, int(server._address.rpartition(":")[2])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,227 @@
+"""The processes of tf.data service: a dispatcher and its workers, started, ended, and made to fail."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from loaders._errors import InputError
+from loaders._registry import Serve
+
+SCRIPT = Path(__file__).with_name("node.py")
+
+UP_WITHIN = 120.0
+"""Seconds in which a process must be up: importing TensorFlow takes seconds, on a busy machine many."""
+
+HEARTBEAT = 1000
+"""Milliseconds between a worker's signs of life. The default is 30 s."""
+
+
+@dataclass
+class Node:
+    """A process that serves.
+
+    Attributes
+    ----------
+    settings
+        As they are given to it; its port is in them once it is known, so that it can be started anew on the same one.
+    """
+
+    role: str
+    settings: dict[str, Any]
+    process: subprocess.Popen[bytes]
+    port: int = 0
+    version: str = ""
+    errors: Any = None
+
+    @property
+    def address(self) -> str:
+        """Where it listens."""
+        return f"localhost:{self.port}"
+
+    def await_up(self, until: float) -> None:
+        """Wait for its port.
+
+        Raises
+        ------
+        InputError
+            If it ends or says nothing in time, with what it said.
+        """
+        assert self.process.stdout is not None  # noqa: S101 - for the type checker: it is a pipe
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.process.stdout, selectors.EVENT_READ)
+            said = self.process.stdout.readline() if selector.select(max(0.0, until - time.monotonic())) else b""
+        if not said.strip():
+            self.end()
+            raise InputError(f"the {self.role} did not come up within {UP_WITHIN:.0f} s: {self._complaint()}")
+        port, _, self.version = said.decode().strip().partition(" ")
+        self.port = int(port)
+        self.settings["port"] = self.port
+
+    def _complaint(self) -> str:
+        self.errors.seek(0)
+        lines = [line for line in self.errors.read().decode(errors="replace").splitlines() if line.strip()]
+        words = lines[-1] if lines else "it said nothing"
+        if self.settings.get("port") and "server" in words.lower():
+            return f"port {self.settings['port']} seems to be in use ({words})"
+        return words
+
+    def end(self) -> None:
+        """End it, whatever state it is in."""
+        self.process.kill()  # also ends a process that is stopped
+        self.process.wait()
+        for each in (self.process.stdin, self.process.stdout):
+            if each:
+                each.close()
+
+
+@dataclass
+class Cluster:
+    """A dispatcher and its workers."""
+
+    dispatcher: Node
+    workers: list[Node] = field(default_factory=list)
+
+    @property
+    def address(self) -> str:
+        """What ``distribute`` is given as ``service``."""
+        return f"grpc://{self.dispatcher.address}"
+
+    def processor_time(self) -> dict[str, float]:
+        """Return the seconds of processor time that the dispatcher and all workers have used."""
+        return {"dispatcher": _used(self.dispatcher), "workers": sum(map(_used, self.workers))}
+
+    def kill(self, node: Node) -> None:
+        """End a process as a crash would."""
+        node.end()
+
+    def hang(self, node: Node) -> None:
+        """Stop a process: it stays connected, and answers nobody."""
+        node.process.send_signal(signal.SIGSTOP)
+
+    def restart(self, node: Node) -> None:
+        """Start a process anew on its port."""
+        fresh = started(node.role, node.settings)
+        fresh.await_up(time.monotonic() + UP_WITHIN)
+        node.process, node.errors = fresh.process, fresh.errors
+
+    def add_worker(self) -> Node:
+        """Start one more worker."""
+        worker = started("worker", worker_settings(self.dispatcher))
+        self.workers.append(worker)
+        worker.await_up(time.monotonic() + UP_WITHIN)
+        return worker
+
+
+def _used(node: Node) -> float:
+    import psutil
+
+    try:
+        return float(sum(psutil.Process(node.process.pid).cpu_times()[:4]))
+    except psutil.Error:  # it has ended
+        return 0.0
+
+
+def started(role: str, settings: dict[str, Any]) -> Node:
+    """Start a process, and do not wait until it is up."""
+    errors = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the node
+    given = json.dumps({"role": role, **settings})
+    process = subprocess.Popen(
+        [sys.executable, str(SCRIPT), given],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=errors,
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"},
+    )
+    return Node(role, dict(settings), process, errors=errors)
+
+
+def worker_settings(dispatcher: Node, port: int = 0) -> dict[str, Any]:
+    """Return the settings of a worker."""
+    found: dict[str, Any] = {"dispatcher_address": dispatcher.address, "heartbeat_interval_ms": HEARTBEAT}
+    return {**found, "port": port, "worker_address": f"localhost:{port or '%port%'}"}
+
+
+def free_ports(count: int) -> list[int]:
+    """Return ports that are free now; the system gives none of them away again soon."""
+    with contextlib.ExitStack() as stack:
+        found = [stack.enter_context(socket.create_server(("localhost", 0))) for _ in range(count)]
+        return [each.getsockname()[1] for each in found]
+
+
+@contextlib.contextmanager
+def cluster(
+    workers: int, *, fixed: bool = False, work_dir: Path | None = None, **dispatcher_settings: Any
+) -> Iterator[Cluster]:
+    """Start a dispatcher and workers, and end them.
+
+    Parameters
+    ----------
+    fixed
+        The dispatcher knows its workers' addresses beforehand, as static sharding requires.
+    work_dir
+        Where the dispatcher keeps what it needs to go on after a restart; by default it keeps nothing.
+    dispatcher_settings
+        Further fields of ``tf.data.experimental.service.DispatcherConfig``.
+    """
+    settings: dict[str, Any] = {"port": 0, "protocol": "grpc", **dispatcher_settings}
+    ports = free_ports(workers) if fixed else [0] * workers
+    if fixed:
+        settings["worker_addresses"] = [f"localhost:{port}" for port in ports]
+    if work_dir:
+        settings |= {"work_dir": str(work_dir), "fault_tolerant_mode": True}
+    until = time.monotonic() + UP_WITHIN
+    running = Cluster(started("dispatcher", settings))
+    try:
+        running.dispatcher.await_up(until)
+        running.workers += [started("worker", worker_settings(running.dispatcher, port)) for port in ports]
+        for worker in running.workers:
+            worker.await_up(until)
+            if worker.version != running.dispatcher.version:
+                raise InputError(
+                    f"the worker on port {worker.port} has TensorFlow {worker.version} and the dispatcher "
+                    f"{running.dispatcher.version}: tf.data service needs the same everywhere"
+                )
+        yield running
+    finally:
+        for node in (*running.workers, running.dispatcher):
+            node.end()
+
+
+ANSWERS_WITHIN = 5.0
+"""Seconds in which somebody must accept a connection. Left alone, a client asks for an hour."""
+
+
+def answering(address: str) -> str:
+    """Return a dispatcher's address if somebody answers there.
+
+    Raises
+    ------
+    InputError
+        If nobody does.
+    """
+    host, _, port = address.removeprefix("grpc://").rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), ANSWERS_WITHIN).close()
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"no dispatcher answers at {address} ({error}); is it started, and is that its port?"
+        ) from None
+    return address
+
+
+def workers(count: int, *, fixed: bool = False) -> Serve:
+    """Return what starts a cluster for a trial."""
+    return lambda _: cluster(count, fixed=fixed)

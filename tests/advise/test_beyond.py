@@ -1,0 +1,64 @@
+"""Workers are proposed only where one machine cannot feed the step, and as many as their costs say."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from loaders._advise.choose import Settings
+from loaders._advise.command import advise
+from loaders._trial.metrics import Metrics
+from loaders._trial.record import Environment, Record
+from tests.advise import made
+from tests.trial.test_log import RECORD
+
+IMAGES = 640
+
+
+def _service(client: float, workers: float, where: Environment, storage: str = "local") -> list[Record]:
+    """Return a run of one and two workers, whose images cost so many seconds of processor time each."""
+    roles = {"client": client * IMAGES, "dispatcher": 0.00001 * IMAGES, "workers": workers * IMAGES}
+    return [
+        msgspec.structs.replace(
+            RECORD,
+            question="service",
+            strategy=f"service_{count}_refreshed",
+            case={"storage": storage},
+            status="ok",
+            message="",
+            run="s",
+            round=index,
+            planned=2,
+            environment=where,
+            metrics=Metrics(
+                epoch_time=1.0, steady_time=1.0, samples=IMAGES, batches=20, wire_bytes=100_000, cpu_by_role=roles
+            ),
+        )
+        for index in range(3)
+        for count in (1, 2)
+    ]
+
+
+BOX = made.environment("box")
+
+
+@pytest.mark.parametrize(
+    ("step", "service", "said"),
+    [
+        # 3200 images a second are asked for, and two cores of a worker do 1600.
+        (0.01, _service(0.0001, 0.00125, BOX), "2 workers of tf.data service on machines like this one would feed it"),
+        (0.01, _service(0.0001, 0.0005, BOX), "1 worker of tf.data service on a machine like this one would feed it"),
+        (0.01, _service(0.001, 0.00125, BOX), "takes 3200 samples/s, and the client's processors would end at 2000."),
+        (0.01, _service(0.0001, 0.00125, made.environment("other")), ""),
+        (0.01, _service(0.0001, 0.00125, BOX, storage="slow"), ""),
+        (0.01, [], ""),
+        (0.5, _service(0.0001, 0.00125, BOX), ""),
+        (0.0, _service(0.0001, 0.00125, BOX), ""),
+    ],
+)
+def test_workers_are_proposed_only_beyond_one_machine(step: float, service: list[Record], said: str) -> None:
+    settings = Settings(memory=200 * 2**20, step=step)
+    found = advise([*made.run(where=BOX), *service], "batching", {}, settings, "box")
+    assert bool(found.bottleneck) == (step == 0.01)
+    assert bool(found.beyond) == bool(said)
+    assert said in found.beyond

@@ -1,0 +1,331 @@
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import random
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loaders import _compare, _registry
+from loaders._contract import Promise
+from loaders._corpus import Corpus
+from loaders._errors import InputError, WrongOutputError
+from loaders._registry import Batch, Job
+from loaders._trial import run_trial
+from loaders.questions.service import PROMISES, SIDE, Files, faults, nodes
+from tests.conftest import ROOT
+from tests.trial.conftest import marked
+
+QUESTION = _registry.find_question("service")
+KILLS = int(os.environ.get("LOADERS_KILLS", "2"))
+LOCAL, SLOW = {"storage": "local"}, {"storage": "slow"}
+
+
+Left = Callable[[], list[int]]
+"""Returns the processes that a test has started and that are there, among what others have started meanwhile."""
+
+
+@pytest.fixture
+def left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Left:
+    monkeypatch.setenv("LOADERS_TEST_MARK", str(tmp_path))
+    return lambda: [each.pid for each in marked(str(tmp_path)) if each.pid != os.getpid()]
+
+
+@given(st.lists(st.integers(0, 4), min_size=1), st.integers(0, 2), st.one_of(st.none(), st.integers(0, 3)))
+def test_a_promise_is_kept_or_broken_by_counting(came: list[int], least: int, more: int | None) -> None:
+    most = None if more is None else least + more
+    found = Promise(least, most, "nothing").held(came)
+    if most is None:
+        assert found.verdict == "not promised"
+        assert (found.missing, found.repeated) == (
+            sum(each < max(1, least) for each in came),
+            sum(each > 1 for each in came),
+        )
+    else:
+        assert (found.verdict == "kept") == all(least <= each <= most for each in came)
+    assert Promise().held([1, 1, 1]).words == "none missing, none too often"
+
+
+@pytest.mark.parametrize(
+    ("strategy", "came", "said"),
+    [
+        ("service_2", "once", ""),
+        ("service_2", "twice", "every image once is documented: none missing, 40 too often"),
+        ("service_2", "but one", "every image once is documented: 1 missing, none too often"),
+        ("service_2_off", "twice", ""),
+        ("service_2_off", "once", "every image once by each worker is documented: 40 missing, none too often"),
+        ("service_2", "another", "what came as image 0 is not what its file holds"),
+    ],
+)
+def test_what_comes_is_held_against_what_is_documented(corpus: Corpus, strategy: str, came: str, said: str) -> None:
+    job = _job(corpus)
+    batches: list[Batch] = list(_registry.find_variant("service", "local").build(job))
+    count = len(job.inputs.paths)
+    if came == "twice":
+        batches = [*batches, *batches]
+    elif came == "but one":
+        batches = [
+            (images[:-1], numbers[:-1]) if index == 0 else (images, numbers)
+            for index, (images, numbers) in enumerate(batches)
+        ]
+    elif came == "another":
+        batches = [(images, numbers * 0) for images, numbers in batches]
+    variant = _registry.find_variant("service", strategy)
+    if not said:
+        delivery = QUESTION.check(job, variant, batches).delivery
+        assert delivery is not None
+        assert delivery.verdict == "kept"
+        return
+    with pytest.raises(WrongOutputError) as raised:
+        QUESTION.check(job, variant, batches)
+    assert said.replace("40", str(count)) in str(raised.value)
+
+
+def _job(corpus: Corpus, case: dict[str, str] = LOCAL, **more: object) -> Job[Files]:
+    return Job(corpus, QUESTION.prepare(corpus, case, 1), case, 1, **more)  # type: ignore[arg-type]
+
+
+def test_every_promise_belongs_to_a_strategy() -> None:
+    assert set(PROMISES) <= set(_registry.variants("service"))
+
+
+def test_slow_storage_is_late_by_as_much_as_is_said_and_reads_overlap(corpus: Corpus) -> None:
+    """Some four reads under way take less time than some one; which image comes is the same."""
+    job = _job(corpus, SLOW)
+    from loaders.questions.service import of_files
+
+    taken, numbers = {}, {}
+    for reads in (1, 4):
+        begun = time.monotonic()
+        numbers[reads] = Counter(int(each) for _, batch in of_files(job, reads) for each in batch)
+        taken[reads] = time.monotonic() - begun
+    assert numbers[1] == numbers[4] == Counter(range(len(job.inputs.paths)))
+    assert taken[1] >= len(job.inputs.paths) * job.inputs.late / 2, "the next one is begun a little ahead"
+    assert taken[4] < 0.8 * taken[1]
+
+
+def test_a_trial_counts_every_process_and_leaves_none(corpus: Corpus, left: Left) -> None:
+    alone, served = (
+        run_trial(_compare.plan("service", corpus).trial(name, LOCAL, 1), corpus) for name in ("local", "service_2")
+    )
+    for record in (alone, served):
+        assert record.status == "ok", record.message
+        assert record.metrics.delivery is not None
+        assert record.metrics.delivery.verdict == "kept"
+    assert alone.metrics.peak_memory_tree is None
+    assert served.metrics.peak_memory_tree is not None
+    assert served.metrics.peak_memory_tree > 3 * 100 * 2**20, "three processes with TensorFlow"
+    assert alone.metrics.cpu_time is not None
+    assert served.metrics.cpu_time is not None
+    assert served.metrics.cpu_time > alone.metrics.cpu_time, "the workers' work counts"
+    assert alone.metrics.wire_bytes is None
+    assert served.metrics.wire_bytes is not None
+    # Pictures compress, so less than their size may come; other tests may talk meanwhile.
+    assert served.metrics.wire_bytes > SIDE * SIDE * 3 / 20
+    assert left() == []
+
+
+def test_files_are_shared_out_by_an_order_that_every_worker_sees(corpus: Corpus, tmp_path: Path) -> None:
+    """With slow files too: a stage that lets them overtake one another would make FILE lose and double some."""
+    variant = _registry.find_variant("service", "service_2_file")
+    job = _job(corpus, SLOW, directory=tmp_path)
+    assert variant.convert is not None
+    assert variant.serve is not None
+    variant.convert(job)
+    with variant.serve(job) as served:
+        job = dataclasses.replace(job, served=served)
+        for _ in range(3):
+            delivery = QUESTION.check(job, variant, variant.build(job)).delivery
+            assert delivery is not None
+            assert delivery.verdict == "kept"
+
+
+def test_a_trial_that_is_ended_leaves_no_process(corpus: Corpus, left: Left) -> None:
+    record = run_trial(_compare.plan("service", corpus, deadline=2.0).trial("service_2", SLOW, 1), corpus)
+    assert record.status == "timed_out"
+    assert left() == []
+
+
+def test_a_cluster_ends_with_its_context_whatever_happens(left: Left) -> None:
+    def fail(running: nodes.Cluster) -> None:
+        assert nodes.answering(running.address) == running.address
+        assert len(left()) == 2
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError), nodes.cluster(1) as running:
+        fail(running)
+    assert left() == []
+
+
+def test_a_port_in_use_is_named(left: Left) -> None:
+    with socket.create_server(("localhost", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(InputError, match=f"the dispatcher did not come up.*{port}"), nodes.cluster(1, port=port):
+            pass
+    assert left() == []
+
+
+def test_a_dispatcher_that_does_not_come_up_says_why(left: Left) -> None:
+    with pytest.raises(InputError, match=r"the dispatcher did not come up.*nonsense"), nodes.cluster(1, nonsense=1):
+        pass
+    assert left() == []
+
+
+def test_a_dispatcher_that_never_says_anything_is_given_up(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, left: Left
+) -> None:
+    silent = tmp_path / "silent.py"
+    silent.write_text("import time\ntime.sleep(600)\n")
+    monkeypatch.setattr(nodes, "SCRIPT", silent)
+    monkeypatch.setattr(nodes, "UP_WITHIN", 1.0)
+    with pytest.raises(InputError, match="did not come up within 1 s: it said nothing"), nodes.cluster(1):
+        pass
+    assert left() == []
+
+
+def test_another_version_of_tensorflow_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    other = tmp_path / "other.py"
+    other.write_text(
+        "import json, sys\n"
+        "role = json.loads(sys.argv[1])['role']\n"
+        "print(5000, '2.20.0' if role == 'worker' else '2.21.0', flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    monkeypatch.setattr(nodes, "SCRIPT", other)
+    with (
+        pytest.raises(InputError, match=r"has TensorFlow 2.20.0 and the dispatcher 2.21.0"),
+        nodes.cluster(1),
+    ):
+        pass
+
+
+def test_an_address_that_nobody_answers_is_named_at_once() -> None:
+    (port,) = nodes.free_ports(1)
+    with pytest.raises(InputError, match=f"no dispatcher answers at grpc://localhost:{port}"):
+        nodes.answering(f"grpc://localhost:{port}")
+    with pytest.raises(InputError, match="no dispatcher answers at nonsense"):
+        nodes.answering("nonsense")
+
+
+def test_an_epoch_without_a_fault_is_whole_and_one_with_a_new_worker_too(
+    corpus: Corpus, tmp_path: Path, left: Left
+) -> None:
+    for name in ("none", "worker_added"):
+        directory = tmp_path / name
+        directory.mkdir()
+        seen = faults.run(faults.Settings(name, "DYNAMIC", str(corpus.root), str(directory), 0.3, waits=30))
+        assert (seen.ended, seen.missing, seen.repeated, seen.verdict) == ("whole", 0, 0, "kept"), seen
+    assert left() == []
+
+
+def test_the_documented_code_runs_as_it_stands(corpus: Corpus, tmp_path: Path, left: Left) -> None:
+    """The three files of docs/service.md, started as it says, deliver every image once."""
+    text = (ROOT / "docs" / "service.md").read_text("utf-8")
+    blocks = re.findall(r"```python\n# (\w+\.py)\n(.*?)```", text, re.DOTALL)
+    assert [name for name, _ in blocks] == ["dispatcher.py", "worker.py", "loader.py"]
+    for name, code in blocks:
+        (tmp_path / name).write_text(code)
+    first, second = nodes.free_ports(2)
+    paths = corpus.image_paths[:40]
+
+    def start(*command: object) -> subprocess.Popen[str]:
+        words = [sys.executable, *map(str, command)]
+        return subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+
+    servers = []
+    try:
+        for command in (
+            ("dispatcher.py", first, tmp_path / "work"),
+            ("worker.py", f"localhost:{first}", "localhost", second),
+        ):
+            servers.append(start(*command))
+            assert servers[-1].stdout is not None
+            assert servers[-1].stdout.readline() == "up\n"
+        loaded = start("loader.py", f"localhost:{first}", *paths)
+        assert loaded.communicate(timeout=120)[0] == "40 images\n"
+    finally:
+        for server in servers:
+            server.kill()
+            server.communicate()
+    assert left() == []
+
+
+def test_repetitions_are_counted_by_how_they_ended() -> None:
+    def seen(ended: str, stalled: float, missing: int, verdict: str, policy: str = "DYNAMIC") -> faults.Seen:
+        return msgspec.convert(
+            {
+                "fault": "worker_killed",
+                "policy": policy,
+                "ended": ended,
+                "share": 0.5,
+                "seconds": 9,
+                "usual": 0.1,
+                "stalled": stalled,
+                "images": 100,
+                "missing": missing,
+                "repeated": 0,
+                "promised": "every image at most once",
+                "verdict": verdict,
+            },
+            faults.Seen,
+        )
+
+    own = [seen("whole", 1, 3, "kept"), seen("waits", 90, 40, "kept"), seen("failed", 2, 50, "broken")]
+    (tally, other) = faults.tallied([*own, seen("whole", 1, 0, "not promised", "OFF")])
+    assert (tally.repetitions, tally.whole, tally.failed, tally.waits) == (3, 1, 1, 1)
+    assert (tally.kept, tally.broken, tally.missing, tally.stalled) == (2, 1, 50, (2, 90))
+    assert (other.policy, other.kept, other.broken) == ("OFF", 0, 0)
+
+
+def test_what_was_repeated_is_not_repeated_again(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[faults.Settings] = []
+
+    def run(settings: faults.Settings) -> faults.Seen:
+        ran.append(settings)
+        return faults.Seen(
+            settings.fault, settings.policy, "whole", settings.share, 1, 0.1, 0.1, 10, 0, 0, "every image once", "kept"
+        )
+
+    monkeypatch.setattr(faults, "run", run)
+    path = tmp_path / faults.NAME
+    faults.repeated(1, corpus.root, path)
+    assert [(each.fault, each.policy) for each in ran] == list(faults.ASKED)
+    found = faults.repeated(2, corpus.root, path)
+    assert len(ran) == len(found) == 2 * len(faults.ASKED)
+    assert len({each.share for each in ran}) == len(ran), "each at another moment"
+    assert all(0.2 <= each.share <= 0.8 for each in ran)
+
+
+def test_killed_at_random_moments_no_process_of_the_service_is_left(tmp_path: Path, left: Left) -> None:
+    moments = random.Random(1)
+    for _ in range(KILLS):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "loaders", "trial", "service", "service_2", "--size", "tiny", "--json"],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(moments.uniform(1, 10))
+        process.send_signal(moments.choice((signal.SIGKILL, signal.SIGTERM, signal.SIGINT)))
+        process.wait()
+        end = time.monotonic() + 10
+        while left() and time.monotonic() < end:
+            time.sleep(0.05)
+        assert left() == []
