@@ -44,7 +44,14 @@ class OddFiles(msgspec.Struct, frozen=True):
     rejected: list[str]
 
 
-Documented = Literal["every image once", "every image once by each worker", "every image at most once", "nothing"]
+Documented = Literal[
+    "every image once",
+    "every image once by each worker",
+    "every image at most once",
+    "every image at least once",
+    "every image at least once by each worker",
+    "nothing",
+]
 """What is documented of how often each sample comes."""
 
 

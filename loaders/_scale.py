@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from loaders._rows import Row
+from loaders._stats import Estimate
 
 LINK = 10e9 / 8
 """Bytes a second of the link that a projection assumes: 10 Gbit/s."""
@@ -47,6 +48,14 @@ class Costs:
     def here(self, count: int, cores: int) -> float:
         """Return the images a second of so many workers that share the cores of one machine with all others."""
         return min(count / self.each, cores / (self.client + self.dispatcher + self.workers))
+
+    def elsewhere(self, count: int, cores: int) -> float:
+        """Return the images a second of so many workers, if every process has a machine of its own."""
+        return min(count / self.each, *self.limits(cores).values())
+
+    def most(self, cores: int) -> int:
+        """Return after how many workers more would add nothing, if every process has a machine of its own."""
+        return math.ceil(min(self.limits(cores).values(), default=0.0) * self.each)
 
     def apart(self, cores: int) -> Costs:
         """Return the costs if every worker has so many cores to itself, and is limited by nothing else."""
@@ -90,6 +99,16 @@ def costs(rows: Sequence[Row]) -> Costs | None:
     )
 
 
+def rate(row: Row) -> Estimate | None:
+    """Return the images a second of a measured row."""
+    time, images = row["time"], row.delivered
+    if not (time and images):
+        return None
+    low, high = (None if end is None or end <= 0 else images / end for end in (time.high, time.low))
+    return Estimate(images / time.value, low, high, time.count)
+
+
 def by_workers(rows: Sequence[Row]) -> dict[int, Row]:
     """Return the measured rows of the series by their number of workers."""
-    return {int(row.at): row for row in rows if row.series == SERIES and row["time"]}
+    found = {int(row.at): row for row in rows if row.series == SERIES and row["time"]}
+    return dict(sorted(found.items()))

@@ -26,7 +26,7 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from loaders import _evidence
+from loaders import _evidence, _faults
 from loaders._check import equivalence, selftest, show
 from loaders._check.equivalence import Equivalence
 from loaders._check.run import Outcome
@@ -62,10 +62,10 @@ from loaders._words import (
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from loaders._faults import FaultTally
     from loaders._folder.advice import Advice
     from loaders._probe.found import Found
     from loaders._probe.gates import Gate
-    from loaders.questions.service.faults import FaultTally
 
 T = TypeVar("T")
 
@@ -283,40 +283,11 @@ def show_equivalence(found: Sequence[Equivalence]) -> None:
 
 def show_faults(found: Sequence[FaultTally]) -> None:
     """Print what came of each fault of a process of tf.data service."""
-    headings = (
-        "fault",
-        "policy",
-        "documented",
-        "of",
-        "whole",
-        "failed",
-        "waits",
-        "kept",
-        "stall",
-        "missing",
-        "doubled",
-    )
-    _show(
-        "tf.data service: what fails in the middle of an epoch",
-        headings,
-        (
-            (
-                each.does,
-                each.policy,
-                each.promised,
-                str(each.repetitions),
-                *map(str, (each.whole, each.failed, each.waits)),
-                f"{each.kept}" + (f", {each.broken} broken" if each.broken else ""),
-                f"{duration(each.stalled[0])}, at most {duration(each.stalled[1])}",
-                f"at most {each.missing}",
-                f"at most {each.repeated}",
-            )
-            for each in found
-        ),
-    )
-    for each in found:
-        if each.message:
-            _output.print(f"{each.does} ({each.policy}): {each.message}", markup=False, highlight=False, soft_wrap=True)
+    title = "tf.data service: what arrives, and what a fault does to an epoch"
+    _show(title, _faults.HEADINGS, map(_faults.line, found))
+    _output.print(_faults.summary(found), markup=False, highlight=False, soft_wrap=True)
+    for sentence in _faults.sentences(found):
+        _output.print(sentence, markup=False, highlight=False, soft_wrap=True)
 
 
 def _show(title: str, headings: Sequence[str], lines: Iterable[Sequence[str]]) -> None:
@@ -378,6 +349,13 @@ def _cells(row: Row, further: list[str]) -> list[str]:
     ]
 
 
+def _part(name: str, figure: float | str) -> str:
+    """Return a figure of a metric that has several."""
+    if isinstance(figure, str):
+        return figure
+    return duration(figure) if name.endswith("batch_time") else f"{figure:.3g}"
+
+
 def show_trial(record: Record) -> None:
     """Print everything that one trial measured."""
     what = " ".join(filter(None, [record.question, record.strategy, case_in_words(record.case)]))
@@ -390,11 +368,11 @@ def show_trial(record: Record) -> None:
             continue
         if isinstance(value, Growth):
             table.add_row(name, growth_in_words(value))
-        elif isinstance(value, msgspec.Struct):
-            for part, figure in msgspec.structs.asdict(value).items():
-                if figure is None:
-                    continue
-                table.add_row(f"{name} {part}", duration(figure) if name.endswith("batch_time") else f"{figure:.3g}")
+        elif isinstance(value, msgspec.Struct | dict):
+            parts = value if isinstance(value, dict) else msgspec.structs.asdict(value)
+            for part, figure in parts.items():
+                if figure is not None:
+                    table.add_row(f"{name} {part}", _part(name, figure))
         else:
             unit = figures[name].unit
             table.add_row(name, UNITS[unit](value) if unit in ("s", "bytes") else f"{value:.4g} {unit}")

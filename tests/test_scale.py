@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from loaders import _registry, _scale
-from loaders._report import findings
+from loaders._report import charts, findings
 from loaders._rows import Comparison, Row, about
 from loaders._scale import Costs
 from loaders._stats import Estimate
@@ -82,14 +82,71 @@ def test_a_prediction_is_held_against_what_four_workers_deliver() -> None:
     rows = [_row(1, 3.2, ROLES), _row(2, 1.6, ROLES), _row(4, 0.8, ROLES)]
     (said,) = findings.of_scale(_comparison(rows))
     assert "With storage slow one worker delivers 200 images/s" in said
-    assert "4 workers deliver 800 images/s, as many as the 800 predicted for processes that share 2 cores" in said
+    assert "; 2 workers deliver 400 images/s, 2.00 times as many;" in said
+    assert "4 workers deliver 800 images/s, 4.00 times as many and as many as the 800 predicted" in said
     assert "the client's processors at 6400" in said
     assert "a link of 10 Gbit/s at 12500" in said
     assert "; more than 32 workers would add nothing" in said
     slower = [*rows[:2], _row(4, 1.0, ROLES)]
-    assert "640 images/s, 20 % less than the 800 predicted" in findings.of_scale(_comparison(slower))[0]
+    assert (
+        "640 images/s, 3.20 times as many and 20 % less than the 800 predicted"
+        in findings.of_scale(_comparison(slower))[0]
+    )
     crowded = [_row(1, 3.2, ROLES), _row(2, 1.6, {**ROLES, "workers": 2.35}), _row(4, 1.28, ROLES)]
-    assert "500 images/s, as many as the 500 predicted" in findings.of_scale(_comparison(crowded))[0]
+    assert (
+        "500 images/s, 2.50 times as many and as many as the 500 predicted"
+        in findings.of_scale(_comparison(crowded))[0]
+    )
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (1.6, "service_2_refreshed, takes 1.60 s (1.58 to 1.62), and local, in the process that trains, 800 ms"),
+        (1.6, ": 2.00× slower (2.00 to 2.00)"),
+        (0.4, ": 2.00× faster (2.00 to 2.00)"),
+        (0.8, ": no difference (1.00 to 1.00)"),
+    ],
+)
+def test_whether_other_processes_gain_over_reading_in_this_one_comes_out_either_way(seconds: float, said: str) -> None:
+    noise = [1.0, 1.01, 0.99, 1.0, 1.005, 0.995, 1.01, 0.99]
+
+    def timed(row: Row, seconds: float) -> Row:
+        times = {index: seconds * each for index, each in enumerate(noise)}
+        figures = {"time": Estimate(seconds, 0.99 * seconds, 1.01 * seconds, len(noise))}
+        return msgspec.structs.replace(row, times=times, figures=figures)
+
+    rows = [
+        timed(_row(2, seconds, ROLES), seconds),
+        timed(_row(4, 3.0, ROLES), 3.0),
+        timed(_row(1, 0.8, {}, strategy="local"), 0.8),
+        timed(_row(1, 0.1, {}, strategy="other", tier="same purpose"), 0.1),
+    ]
+    (found,) = findings.of_processes(_comparison(rows))
+    assert said in found
+    assert findings.of_processes(_comparison(rows[2:])) == []
+
+
+def test_what_is_measured_predicted_and_projected_is_told_apart_in_the_chart() -> None:
+    rows = [_row(1, 3.2, ROLES), _row(2, 1.6, ROLES), _row(4, 1.0, ROLES)]
+    chart = charts.scale_chart(_comparison(rows), rows)
+    assert chart is not None
+    assert "measured: 4 workers, 640 images/s" in chart.picture
+    assert "predicted, 2 cores shared by all: 4 workers, 800 images/s" in chart.picture
+    assert "predicted, 2 cores shared by all: 8 workers, 1058 images/s" in chart.picture, "the cores are used up"
+    assert "projected, a machine for each: 8 workers, 1600 images/s" in chart.picture
+    assert "projected, a machine for each: 32 workers, 6400 images/s" in chart.picture, "the client is used up"
+    assert "64 workers" not in chart.picture, "more would add nothing"
+    assert charts.scale_chart(_comparison(rows[:1]), rows[:1]) is None
+
+
+@given(some_costs, st.integers(1, 64), st.integers(1, 64))
+def test_machines_of_their_own_deliver_more_until_one_part_is_used_up(cost: Costs, count: int, cores: int) -> None:
+    limit = min(cost.limits(cores).values())
+    assert cost.elsewhere(count, cores) == pytest.approx(min(count / cost.each, limit))
+    most = cost.most(cores)
+    assert cost.elsewhere(most, cores) == pytest.approx(limit)
+    assert most <= 1 or (most - 1) / cost.each < limit * (1 + 1e-9)
 
 
 def test_nothing_is_said_where_nothing_was_measured() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from loaders import _terminal
 from loaders._compare.schedule import Open
-from loaders._contract import OrderQuality
+from loaders._contract import OrderQuality, Promise
 from loaders._rows import comparison
 from loaders._trial.metrics import Disturbance, MemoryTrace, Metrics
 from tests.test_rows import record
@@ -22,6 +22,8 @@ def test_a_trial_shows_every_figure_that_it_has_and_none_that_it_has_not(capsys:
         steps=[1, 2],
         walk=[7, 8],
         disturbance=Disturbance(others=0.25),
+        cpu_by_role={"client": 0.5},
+        delivery=Promise().held([1, 1]),
     )
     _terminal.show_trial(msgspec.structs.replace(record("numpy_to_numpy", 0), metrics=metrics))
     shown = {tuple(line.split()) for line in capsys.readouterr().out.splitlines()}
@@ -29,6 +31,8 @@ def test_a_trial_shows_every_figure_that_it_has_and_none_that_it_has_not(capsys:
         ("epoch_time", "500", "ms"),
         ("order_quality", "displacement", "0.33"),
         ("disturbance", "others", "0.25"),
+        ("cpu_by_role", "client", "0.5"),
+        ("delivery", "verdict", "kept"),
     }
     assert not {"tail_monotony", "stolen", "steps", "walk", "memory_trace"} & {word for line in shown for word in line}
 

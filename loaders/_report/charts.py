@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
+from loaders import _scale
 from loaders._report import findings, svg, vega
 from loaders._rows import CaseLaws, Comparison, Row
 from loaders._stats import Estimate
-from loaders._words import amount, duration, estimated, most, ordered, over_steps
+from loaders._words import amount, case_in_words, duration, estimated, most, ordered, over_steps
 
 WIDTH, ROW_HEIGHT = 380, 22
 LETTER_WIDTH = 7
@@ -278,6 +279,46 @@ def sweep_chart(comparison: Comparison, rows: Sequence[Row]) -> Chart | None:
             layers = [*(vega.reference("y", y, value) for value in baseline), *vega.lines(points, series, x, y)]
             panels.append({"width": PANEL_WIDTH, "height": 160, "title": name, "layer": layers})
     return chart_of(title, {"hconcat": panels}, said, is_wide=True) if panels else Chart(title, is_wide=True)
+
+
+def scale_chart(comparison: Comparison, rows: Sequence[Row]) -> Chart | None:
+    """Return a chart of what more workers deliver: as measured, as predicted here, as projected elsewhere."""
+    cost, cores = _scale.costs(rows), comparison.environment.cores
+    if cost is None:
+        return None
+    measured, here, apart = "measured", f"predicted, {cores} cores shared by all", "projected, a machine for each"
+    counts = [2**power for power in range(1 + math.ceil(math.log2(max(2, *_scale.by_workers(rows), cost.most(cores)))))]
+    points: list[vega.Spec] = [
+        {"series": measured, "workers": count, **_bounds(rate, 1)}
+        for count, row in _scale.by_workers(rows).items()
+        if (rate := _scale.rate(row))
+    ]
+    for name, delivers in ((here, cost.here), (apart, cost.elsewhere)):
+        points += [
+            {"series": name, "workers": count, **_bounds(Estimate(delivers(count, cores), None, None, 1), 1)}
+            for count in counts
+        ]
+    said = [f"{each['series']}: {each['workers']} workers, {each['value']:.0f} images/s" for each in points]
+    points = [{**each, "hover": words} for each, words in zip(points, said, strict=True)]
+    x = {
+        **vega.linear("workers", "workers (log scale)"),
+        "scale": {"type": "log", "nice": False, "padding": 12},
+        "axis": {**vega.GRID, "values": counts},
+    }
+    y = vega.logarithmic("value", None, [each[end] for each in points for end in ("low", "high")])
+    spec = {
+        "width": 440,
+        "height": 240,
+        "padding": {"left": 5, "top": 5, "bottom": 5, "right": 60},
+        "title": "images a second (log scale)",
+        "layer": vega.lines(points, [measured, here, apart], x, y),
+        "config": {**vega.CONFIG, "legend": {**vega.CONFIG["legend"], "orient": "right"}},
+    }
+    title = (
+        f"What more workers deliver with {case_in_words(rows[0].case)}: measured, predicted for this machine, and "
+        "projected for machines of their own"
+    )
+    return chart_of(title, spec, said, is_wide=True)
 
 
 def laws_chart(comparison: Comparison, found: CaseLaws) -> Chart:

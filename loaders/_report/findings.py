@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from loaders import _scale
-from loaders._judge import Judged, fitted, holm
+from loaders._judge import TIME_MARGIN, Judged, fitted, holm
 from loaders._law import Law
 from loaders._resolution import INSTRUMENTS, Calibration
 from loaders._rows import EPOCHS, CaseLaws, Comparison, Row, plain, worked_first
@@ -439,6 +439,33 @@ def of_ceiling(rows: Sequence[Row]) -> str:
     return f"{best.strategy} reaches {kept.value:.0%}{interval} of the speed of the best bare pool, {top.strategy}"
 
 
+def of_processes(comparison: Comparison) -> list[str]:
+    """Say for each case whether processes that serve a loader gain over the best loader without, both as they are."""
+    said = []
+    for case, rows in comparison.cases:
+        timed = sorted((row for row in rows if row["time"] and row.tier == "identical"), key=_time)
+        served = next((row for row in timed if row.roles), None)
+        alone = next((row for row in timed if not row.roles), None)
+        if served is None or alone is None:
+            continue
+        judged = fitted({row.strategy: row.times for row in timed}).compare(
+            served.strategy, alone.strategy, margin=TIME_MARGIN
+        )
+        said.append(
+            f"With {case_in_words(case)} the fastest that reads through other processes, {served.strategy}, takes "
+            f"{_took(served)}, and {alone.strategy}, in the process that trains, {_took(alone)}: {times(judged)}"
+        )
+    return said
+
+
+def _time(row: Row) -> float:
+    return row["time"].value if row["time"] else math.inf
+
+
+def _took(row: Row) -> str:
+    return estimated(row["time"], duration) if row["time"] else ""
+
+
 def of_scale(comparison: Comparison) -> list[str]:
     """Say for each case what workers add, what a model from one and two of them predicts, and where it would end."""
     said = []
@@ -448,18 +475,19 @@ def of_scale(comparison: Comparison) -> list[str]:
             continue
         limits = cost.limits(cores)
         ends = ", ".join(f"{name} at {rate:.0f}" for name, rate in limits.items())
-        most = math.ceil(next(iter(limits.values()), 0) * cost.each)
         sentence = f"With {case_in_words(case)} one worker delivers {1 / cost.each:.0f} images/s"
         for count, row in measured.items():
-            if count not in _scale.FROM and row["time"] and row.delivered:
-                rate, predicted = row.delivered / row["time"].value, cost.here(count, cores)
-                sentence += (
-                    f"; {count} workers deliver {rate:.0f} images/s, {_off(rate, predicted)} the {predicted:.0f} "
-                    f"predicted for processes that share {cores} cores"
-                )
+            if count == 1 or not (rate := _scale.rate(row)):
+                continue
+            times = rate.value * cost.each
+            sentence += f"; {count} workers deliver {rate.value:.0f} images/s, {times:.2f} times as many"
+            if count not in _scale.FROM:
+                predicted = cost.here(count, cores)
+                off = _off(rate.value, predicted)
+                sentence += f" and {off} the {predicted:.0f} predicted for processes that share {cores} cores"
         said.append(
             f"{sentence}. Projected for machines of their own, in images/s: {ends}; "
-            f"more than {most} workers would add nothing"
+            f"more than {cost.most(cores)} workers would add nothing"
         )
     return said
 

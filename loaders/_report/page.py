@@ -7,13 +7,13 @@ import hashlib
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jinja2
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
-from loaders import _claims, _words
+from loaders import _claims, _faults, _words
 from loaders._advise.choose import WORTH
 from loaders._check import equivalence, selftest
 from loaders._contract import TIERS
@@ -29,8 +29,25 @@ from loaders._trial.machine import machine_name
 MOST = 2_900_000
 """Maximum characters of the page. Sets that do not fit have fewer charts or, failing that, are only named."""
 
-DRAWN = (100, 3, 1, 0)
-"""Of how many cases of each question there are charts: the first of these numbers with which the set has room."""
+
+class Room(NamedTuple):
+    """What of a set is shown: charts of so many cases of each question, so many of a case; only the main figures."""
+
+    cases: int
+    charts: int
+    brief: bool
+
+
+EVERY = 100
+ROOMS = (
+    Room(EVERY, EVERY, brief=False),
+    Room(3, EVERY, brief=False),
+    Room(1, EVERY, brief=False),
+    Room(1, 1, brief=False),
+    Room(1, 1, brief=True),
+    Room(0, 0, brief=True),
+)
+"""The first of these for which there is room."""
 
 MOST_MISSING = 3
 """Strategies of a table that are not measured yet, each with a row of its own; more of them share one."""
@@ -67,18 +84,19 @@ def render(
     sections: list[Markup] = []
     left_out: list[str] = []
 
-    def rendered(found: ResultSet, drawn: int) -> Markup:
-        return Markup(template.render(set=found, drawn=drawn, home=home))  # noqa: S704 - the template escapes
+    def rendered(found: ResultSet, room: Room) -> Markup:
+        return Markup(template.render(set=found, room=room, home=home))  # noqa: S704 - the template escapes
 
     # Charts of one set must not keep out another that answers too.
-    least = {id(found): rendered(found, 0) for found in results[1:] if found.answers}
+    least = {id(found): rendered(found, ROOMS[-1]) for found in results[1:] if found.answers}
     reserved = {place: len(section) for place, section in least.items()}
     for found in results:
         reserved.pop(id(found), None)
         free = MOST - sum(map(len, sections))
-        for drawn in DRAWN if found.answers else (0,):
-            section = rendered(found, drawn) if drawn or id(found) not in least else least[id(found)]
-            if len(section) <= (free - sum(reserved.values()) if drawn else free):
+        for room in ROOMS if found.answers else ROOMS[-1:]:
+            is_least = room == ROOMS[-1]
+            section = least[id(found)] if is_least and id(found) in least else rendered(found, room)
+            if len(section) <= (free if is_least else free - sum(reserved.values())):
                 sections.append(section)
                 break
         else:
@@ -152,6 +170,7 @@ def templates() -> jinja2.Environment:
         laws_finding=findings.of_laws,
         threads_findings=findings.of_threads,
         scale_findings=findings.of_scale,
+        processes_findings=findings.of_processes,
         cached=lambda rows: _words.cached(row.page_cache for row in rows),
         tiers=_tiers,
         resolutions=_resolutions,
@@ -159,12 +178,14 @@ def templates() -> jinja2.Environment:
         line=_line,
         embedded=chooser.embedded,
         tally=selftest.line,
+        fault_line=_faults.line,
     )
     environment.globals.update(
         charts=charts.of_case,
         columns_of=columns.of_table,
         most_missing=MOST_MISSING,
         laws_chart=charts.laws_chart,
+        scale_chart=charts.scale_chart,
         epochs=EPOCHS,
         uncorrected=_words.UNCORRECTED,
         older=_words.OLDER,
@@ -184,6 +205,7 @@ def templates() -> jinja2.Environment:
         tally_headings=selftest.HEADINGS,
         tally_sentences=selftest.sentences,
         equivalence=equivalence,
+        faults=_faults,
         chooser_options=chooser.options,
         chooser_values=chooser.VALUES,
         chooser_kinds={letter: kind for kind, letter in chooser.LETTERS.items()},
@@ -192,9 +214,9 @@ def templates() -> jinja2.Environment:
 
 
 def _short(found: Any) -> Any:
-    """Return a number, or what holds numbers, with eight digits: a page has tens of thousands."""
+    """Return a number, or what holds numbers, with six digits: a page has tens of thousands, and shows three."""
     if isinstance(found, float):
-        return float(f"{found:.8g}")
+        return float(f"{found:.6g}")
     if isinstance(found, Mapping):
         return {key: _short(each) for key, each in found.items()}
     return [_short(each) for each in found] if isinstance(found, list | tuple) else found

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import msgspec
 
-from loaders import _registry, _resolution
+from loaders import _faults, _registry, _resolution
 from loaders._advise.candidates import Choice, choices
 from loaders._check import equivalence, selftest
 from loaders._check.equivalence import Equivalence
 from loaders._check.selftest import Selftest
+from loaders._faults import Seen
 from loaders._resolution import Calibration
 from loaders._rows import Comparison, comparison
 from loaders._trial import Record, log
@@ -52,6 +53,8 @@ class ResultSet(msgspec.Struct, frozen=True):
         The machine's newest self-test: how often the performance check is wrong.
     equivalences
         For each question, whether the machine's forked trials measure the same as fresh ones.
+    faults
+        The machine's experiments with tf.data service.
     choices
         What a reader can choose from, by question and case; empty for replaced runs.
     """
@@ -63,6 +66,7 @@ class ResultSet(msgspec.Struct, frozen=True):
     calibration: Calibration | None = None
     selftest: Selftest | None = None
     equivalences: list[Equivalence] = []
+    faults: list[Seen] = []
     choices: list[Choice] = []
 
     @property
@@ -149,6 +153,7 @@ def collect(root: Path, say: Callable[[str], None] = lambda _: None) -> list[Res
             _set(origin, "", place, calibrations[_machine(origin)]),
             selftest=_selftest(root, origin.machine, say),
             equivalences=_equivalences(root, origin, say),
+            faults=_of_faults(root, origin, say),
         )
         for origin, place in current.items()
     ]
@@ -184,6 +189,12 @@ def _equivalences(root: Path, origin: Origin, say: Callable[[str], None]) -> lis
         # A trial that was ended early could not describe its processor.
         if each.environment.machine == origin.machine and each.environment.cpu in (origin.cpu, "")
     )
+
+
+def _of_faults(root: Path, origin: Origin, say: Callable[[str], None]) -> list[Seen]:
+    """Return the newest experiments with tf.data service of a machine and its processor."""
+    found = [each for path in sorted(root.glob(f"*/{_faults.NAME}")) for each in _faults.logged(path, say)]
+    return _faults.newest(each for each in found if (each.machine, each.cpu) == (origin.machine, origin.cpu))
 
 
 def _runs(root: Path, say: Callable[[str], None]) -> list[list[Record]]:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import os
 import random
 import re
@@ -14,7 +15,6 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,10 +23,12 @@ from loaders import _compare, _registry
 from loaders._contract import Promise
 from loaders._corpus import Corpus
 from loaders._errors import InputError, WrongOutputError
+from loaders._faults import UNDISTURBED, Seen
 from loaders._registry import Batch, Job
 from loaders._trial import run_trial
 from loaders.questions.service import PROMISES, SIDE, Files, faults, nodes
 from tests.conftest import ROOT
+from tests.test_faults import seen
 from tests.trial.conftest import marked
 
 QUESTION = _registry.find_question("service")
@@ -220,17 +222,6 @@ def test_an_address_that_nobody_answers_is_named_at_once() -> None:
         nodes.answering("nonsense")
 
 
-def test_an_epoch_without_a_fault_is_whole_and_one_with_a_new_worker_too(
-    corpus: Corpus, tmp_path: Path, left: Left
-) -> None:
-    for name in ("none", "worker_added"):
-        directory = tmp_path / name
-        directory.mkdir()
-        seen = faults.run(faults.Settings(name, "DYNAMIC", str(corpus.root), str(directory), 0.3, waits=30))
-        assert (seen.ended, seen.missing, seen.repeated, seen.verdict) == ("whole", 0, 0, "kept"), seen
-    assert left() == []
-
-
 def test_the_documented_code_runs_as_it_stands(corpus: Corpus, tmp_path: Path, left: Left) -> None:
     """The three files of docs/service.md, started as it says, deliver every image once."""
     text = (ROOT / "docs" / "service.md").read_text("utf-8")
@@ -263,52 +254,110 @@ def test_the_documented_code_runs_as_it_stands(corpus: Corpus, tmp_path: Path, l
     assert left() == []
 
 
-def test_repetitions_are_counted_by_how_they_ended() -> None:
-    def seen(ended: str, stalled: float, missing: int, verdict: str, policy: str = "DYNAMIC") -> faults.Seen:
-        return msgspec.convert(
-            {
-                "fault": "worker_killed",
-                "policy": policy,
-                "ended": ended,
-                "share": 0.5,
-                "seconds": 9,
-                "usual": 0.1,
-                "stalled": stalled,
-                "images": 100,
-                "missing": missing,
-                "repeated": 0,
-                "promised": "every image at most once",
-                "verdict": verdict,
-            },
-            faults.Seen,
-        )
-
-    own = [seen("whole", 1, 3, "kept"), seen("waits", 90, 40, "kept"), seen("failed", 2, 50, "broken")]
-    (tally, other) = faults.tallied([*own, seen("whole", 1, 0, "not promised", "OFF")])
-    assert (tally.repetitions, tally.whole, tally.failed, tally.waits) == (3, 1, 1, 1)
-    assert (tally.kept, tally.broken, tally.missing, tally.stalled) == (2, 1, 50, (2, 90))
-    assert (other.policy, other.kept, other.broken) == ("OFF", 0, 0)
-
-
 def test_what_was_repeated_is_not_repeated_again(
     corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ran: list[faults.Settings] = []
 
-    def run(settings: faults.Settings) -> faults.Seen:
-        ran.append(settings)
-        return faults.Seen(
-            settings.fault, settings.policy, "whole", settings.share, 1, 0.1, 0.1, 10, 0, 0, "every image once", "kept"
-        )
+    class Planted:
+        is_over = True
 
-    monkeypatch.setattr(faults, "run", run)
-    path = tmp_path / faults.NAME
+        def __init__(self, settings: faults.Settings) -> None:
+            ran.append(settings)
+
+        def end(self) -> Seen:
+            (settings,) = ran[-1:]
+            return seen(settings.fault, settings.strategy, share=settings.share)
+
+    monkeypatch.setattr(faults, "UnderWay", Planted)
+    monkeypatch.setattr(faults, "TOGETHER", 1)
+    path = tmp_path / "faults.jsonl"
+    told: list[Seen] = []
     faults.repeated(1, corpus.root, path)
-    assert [(each.fault, each.policy) for each in ran] == list(faults.ASKED)
-    found = faults.repeated(2, corpus.root, path)
-    assert len(ran) == len(found) == 2 * len(faults.ASKED)
-    assert len({each.share for each in ran}) == len(ran), "each at another moment"
+    asked = faults.asked()
+    assert [(each.fault, each.strategy) for each in ran] == asked
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[1:]) + b"cut o")
+    found = faults.repeated(2, corpus.root, path, told.append)
+    assert len(found) == len(told) == 2 * len(asked)
+    assert len(ran) == 2 * len(asked) + 1, "what was lost is repeated, at its moment"
+    assert ran[len(asked)] == ran[0]
+    assert len({each.share for each in ran}) == 2 * len(asked), "each at another moment"
     assert all(0.2 <= each.share <= 0.8 for each in ran)
+    assert all(each.machine and each.cpu and "TensorFlow" in each.versions for each in found)
+
+
+def test_every_strategy_is_audited_undisturbed() -> None:
+    undisturbed = {strategy for fault, strategy in faults.asked() if fault == UNDISTURBED}
+    assert undisturbed >= {each for each in _registry.variants("service") if each != "ray_data"}
+    assert {fault for fault, _ in faults.asked()} == set(faults.FAULTS)
+
+
+def test_processes_that_fail_in_the_middle_of_an_epoch(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: Left
+) -> None:
+    """On the tiny corpus, read slowly enough that a process can start meanwhile."""
+    asked = [("worker_added", faults.DYNAMIC), ("worker_killed", faults.DYNAMIC), ("worker_restarted", faults.FILE)]
+    monkeypatch.setattr(faults, "asked", lambda: asked)
+    monkeypatch.setattr(faults, "WAITS_FOR_EVER", 25.0)
+    monkeypatch.setattr(faults, "LATE", 3.0)
+    added, killed, restarted = sorted(
+        faults.repeated(1, corpus.root, tmp_path / "faults.jsonl"), key=lambda each: each.fault
+    )
+    assert (added.ended, added.missing, added.repeated, added.verdict) == ("whole", 0, 0, "kept"), added
+    assert added.followed, "it joined before the epoch was over"
+    assert (killed.ended, killed.recovered, killed.repeated) == ("waits", None, 0), killed
+    assert killed.stalled >= 25
+    assert killed.verdict == "kept", "at most once"
+    assert (restarted.ended, restarted.missing, restarted.verdict) == ("whole", 0, "kept"), restarted
+    assert restarted.repeated, "it begins its part anew"
+    assert left() == []
+
+
+def test_an_experiment_that_says_nothing_ends_the_others_that_are_under_way(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: Left
+) -> None:
+    monkeypatch.setattr(faults, "asked", lambda: [("worker_hangs", faults.DYNAMIC), ("planted", faults.DYNAMIC)])
+    began = time.monotonic()
+    with pytest.raises(InputError, match=r"the experiment planted \(service_2\) did not end: KeyError: 'planted'"):
+        faults.repeated(1, corpus.root, tmp_path / "faults.jsonl")
+    assert time.monotonic() - began < faults.WAITS_FOR_EVER, "nobody waited for the other"
+    assert left() == []
+
+
+def test_an_experiment_ends_with_whoever_started_it(corpus: Corpus, tmp_path: Path, left: Left) -> None:
+    code = "import sys; from loaders.questions.service import faults; "
+    code += "faults.UnderWay(faults.Settings('worker_hangs', 'service_2', sys.argv[1], 0.5, 90, 0.4)); input()"
+    command = [sys.executable, "-c", code, str(corpus.root)]
+    with subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdin=subprocess.PIPE) as process:
+        end = time.monotonic() + 60
+        while len(left()) < 4 and time.monotonic() < end:  # itself, the experiment, and processes of its cluster
+            time.sleep(0.05)
+        assert len(left()) >= 4
+        process.kill()
+    end = time.monotonic() + 10
+    while left() and time.monotonic() < end:
+        time.sleep(0.05)
+    assert left() == []
+
+
+@given(st.lists(st.floats(0.01, 2), min_size=2, max_size=30), st.floats(0.01, 5), st.floats(0.1, 4))
+def test_throughput_is_back_once_batches_come_as_fast_as_before(gaps: list[float], pause: float, slower: float) -> None:
+    """After a pause batches come at an even pace; whether that is fast enough decides, and the pause is how long."""
+    before = list(itertools.accumulate(gaps))
+    usual = (before[-1] - before[0]) / (len(before) - 1)
+    failed = before[-1]
+    pause += slower * usual
+    later = [failed + pause + index * slower * usual for index in range(2 * faults.AMONG)]
+    found = faults.recovered(before, later, failed)
+    if slower <= 0.99 / faults.BACK:
+        assert found == pytest.approx(pause)
+    elif slower >= 1.01 / faults.BACK:
+        assert found is None
+    assert faults.recovered(before, later[: faults.AMONG], failed) is None, "too few to say"
+    assert faults.recovered(before[:1], later, failed) is None
+    fetched = [failed + 1e-4 * index for index in range(1, 2 * faults.AMONG)]
+    stalled = fetched[-1] + 100.0
+    assert faults.recovered(before, [*fetched, stalled], failed) is None, "what had been fetched is no throughput"
 
 
 def test_killed_at_random_moments_no_process_of_the_service_is_left(tmp_path: Path, left: Left) -> None:

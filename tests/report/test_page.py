@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from loaders import _faults
 from loaders._check import equivalence, selftest
 from loaders._check.judge import Judgement
 from loaders._check.run import Outcome
@@ -20,6 +21,7 @@ from loaders._trial.record import Environment, Record
 from tests.check.pairs import planted
 from tests.report.runs import run_of, write_log
 from tests.report.test_findings import reads
+from tests.test_faults import seen
 from tests.test_rows import record
 
 EVIL = """<script>alert("1")</script>'"&<img src=x onerror=alert(2)>"""
@@ -273,6 +275,28 @@ def test_whether_forks_measure_the_same_is_shown_for_its_machine_and_processor(t
     assert "forked trials" not in Parsed(page.render(sets.collect(tmp_path / "none"))).text
 
 
+def test_what_a_fault_does_is_shown_for_its_machine_and_processor(tmp_path: Path) -> None:
+    metrics = Metrics(epoch_time=1.0)
+    records = [
+        record(name, index, run="r", planned=4, question="service", case={"storage": "slow"}, metrics=metrics)
+        for index in range(2)
+        for name in ("local", "service_2")
+    ]
+    write_log(tmp_path, records)
+    for name, cpu, strategy in (("box", "A CPU", "service_2"), ("other", "B", "service_4")):
+        each = seen(strategy=strategy, machine="box", cpu=cpu, ended="failed", message=EVIL, commit="c" * 40)
+        log.append(tmp_path / name / _faults.NAME, each)
+    html = page.render(sets.collect(tmp_path))
+    text = Parsed(html).text
+    assert "When something fails, what is documented is kept in 1 of 1 experiment, each of 1 epoch" in text
+    assert "commit cccccccc" in text
+    assert f"service_2, worker_killed in words: the client is told “{EVIL}”" in text
+    assert EVIL not in html
+    assert "service_4, worker_killed in words" not in text, "another processor's"
+    write_log(tmp_path / "none", records)
+    assert "what a fault does" not in Parsed(page.render(sets.collect(tmp_path / "none"))).text
+
+
 def test_what_an_older_instrument_measured_is_shown_and_concludes_nothing(tmp_path: Path) -> None:
     write_log(tmp_path, [msgspec.structs.replace(each, schema=1) for each in run_of("a")])
     html = page.render(sets.collect(tmp_path))
@@ -407,7 +431,7 @@ def test_charts_of_one_machine_do_not_keep_out_another_that_answers(
     assert sum(each.answers for each in results) == 2
     whole = page.render(results)
     assert whole.count('class="set"') == 2
-    monkeypatch.setattr(page, "DRAWN", (0,))
+    monkeypatch.setattr(page, "ROOMS", page.ROOMS[-1:])
     without = len(page.render(results))
     monkeypatch.undo()
     assert without < len(whole), "there are charts"

@@ -53,10 +53,19 @@ SHARD = "shard-{:02}.tfrecord"
 
 @dataclass(frozen=True)
 class Files:
-    """JPEG files; the number of each is its place."""
+    """JPEG files; the number of each is its place.
+
+    Attributes
+    ----------
+    late
+        Seconds by which a file arrives later.
+    pace
+        Seconds by which a record of a file of records does, where an epoch must last.
+    """
 
     paths: list[str]
     late: float
+    pace: float = 0.0
 
     @property
     def numbers(self) -> NDArray[np.int64]:
@@ -175,7 +184,8 @@ def of_shards(job: Job[Files], reads: int) -> Any:
     # Every worker must see the files in one order: FILE counts them off, and 80 of 640 images came twice without this.
     files = _arriving(tf.data.Dataset.from_tensor_slices(names), data.late, reads, deterministic=True)
     records = files.interleave(tf.data.TFRecordDataset, cycle_length=reads, num_parallel_calls=reads)
-    return records.map(image, num_parallel_calls=reads, deterministic=False).batch(job.batch_size)
+    paced = _arriving(records, data.pace, reads, deterministic=False)
+    return paced.map(image, num_parallel_calls=reads, deterministic=False).batch(job.batch_size)
 
 
 def write_shards(job: Job[Files]) -> None:

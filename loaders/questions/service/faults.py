@@ -1,46 +1,52 @@
-"""What happens to an epoch when a process of the service fails in the middle of it.
+"""What arrives in an epoch, undisturbed and when a process of the service fails in the middle of it.
 
-``python -m loaders.questions.service.faults SETTINGS`` runs one experiment in a process of its own and prints what came
-of it, as a client that waits for ever cannot be ended from within. ``run`` starts that process, bounds its time, and
-leaves nothing behind.
+``python -m loaders.questions.service.faults SETTINGS DIRECTORY`` runs one experiment in a process of its own and prints
+what came of it, as a client that waits for ever cannot be ended from within. ``UnderWay`` starts that process, bounds
+its time, and leaves nothing behind.
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import itertools
 import os
+import platform
 import random
-import statistics
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
 from loaders._contract import Promise
 from loaders._errors import InputError
-from loaders._registry import Job
-from loaders._units import Count, Name, Seconds
-from loaders.questions.service import QUESTION, READS, of_files, of_shards, write_shards
+from loaders._faults import UNDISTURBED, Seen, logged
+from loaders._registry import Job, Skip, find_variant, variants
+from loaders.questions.service import PROMISES, QUESTION
 from loaders.questions.service.nodes import HEARTBEAT, Cluster, cluster
 
 WORKERS = 2
+DYNAMIC, FILE, OFF = "service_2", "service_2_file", "service_2_off"
+"""The strategies whose processes fail, by their sharding policy."""
+
+TOGETHER = 6
+"""Experiments that run at a time: most of their time they wait."""
 
 WAITS_FOR_EVER = 90.0
 """Seconds without a batch, after which the client counts as waiting for ever: three times the default heartbeat."""
 
 MISSED_BEATS = 5
-"""After so many heartbeats ``worker_timeout`` declares a worker gone."""
-
-Policy = Literal["DYNAMIC", "OFF", "FILE"]
+"""After so many heartbeats a dispatcher that is told to counts a worker as gone."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +60,7 @@ class Fault:
     act
         Makes it fail, and mends it where that is part of it.
     promise
-        What is documented of the images of that epoch, by sharding policy; nothing where a policy is missing.
+        What is documented of the images of that epoch, by strategy; nothing where one is missing.
     settings
         Fields of ``DispatcherConfig`` that are set for it.
     keeps
@@ -91,225 +97,183 @@ def _restart_dispatcher(running: Cluster) -> None:
 
 
 ONCE, AT_MOST_ONCE = Promise(), Promise(0, 1, "every image at most once")
-EACH = Promise(WORKERS, WORKERS, "every image once by each worker")
-SOON = {"worker_timeout_ms": MISSED_BEATS * HEARTBEAT}
+AGAIN = Promise(1, sys.maxsize, "every image at least once")
+EACH_AGAIN = Promise(WORKERS, sys.maxsize, "every image at least once by each worker")
+SOON = {"worker_timeout_ms": MISSED_BEATS * HEARTBEAT, "job_gc_check_interval_ms": HEARTBEAT}
+SOON_IN_WORDS = "with " + " and ".join(f"{name}={value}" for name, value in SOON.items())
 
 FAULTS: dict[str, Fault] = {
-    "none": Fault("nothing fails", lambda _: None, {"DYNAMIC": ONCE, "FILE": ONCE, "OFF": EACH}),
-    "worker_killed": Fault("SIGKILL of one of two workers", _kill_worker, {"DYNAMIC": AT_MOST_ONCE}),
+    UNDISTURBED: Fault("nothing fails", lambda _: None),
+    "worker_killed": Fault("SIGKILL of one of two workers", _kill_worker, {DYNAMIC: AT_MOST_ONCE}),
     "worker_killed_soon_missed": Fault(
-        "the same, and the dispatcher misses a worker after five heartbeats",
+        f"SIGKILL of one of two workers, {SOON_IN_WORDS}",
         _kill_worker,
-        {"DYNAMIC": AT_MOST_ONCE},
+        {DYNAMIC: AT_MOST_ONCE},
         SOON,
     ),
     "worker_restarted": Fault(
-        "SIGKILL of one of two workers, restarted on its port", _restart_worker, {"DYNAMIC": AT_MOST_ONCE}
+        "SIGKILL of one of two workers, restarted on its port",
+        _restart_worker,
+        {DYNAMIC: AT_MOST_ONCE, FILE: AGAIN, OFF: EACH_AGAIN},
     ),
-    "worker_added": Fault("a third worker joins", _add_worker, {"DYNAMIC": ONCE}),
-    "worker_hangs": Fault("one of two workers stops answering", _hang_worker, {"DYNAMIC": AT_MOST_ONCE}),
+    "worker_added": Fault("a third worker joins", _add_worker, {DYNAMIC: ONCE}),
+    "worker_hangs": Fault("one of two workers stops answering", _hang_worker, {DYNAMIC: AT_MOST_ONCE}),
     "worker_hangs_soon_missed": Fault(
-        "the same, and the dispatcher misses a worker after five heartbeats",
+        f"one of two workers stops answering, {SOON_IN_WORDS}",
         _hang_worker,
-        {"DYNAMIC": AT_MOST_ONCE},
+        {DYNAMIC: AT_MOST_ONCE},
         SOON,
     ),
     "dispatcher_restarted": Fault("SIGKILL of the dispatcher, restarted on its port", _restart_dispatcher),
     "dispatcher_restarted_with_work_dir": Fault(
-        "the same with a work_dir", _restart_dispatcher, {"DYNAMIC": AT_MOST_ONCE, "FILE": ONCE}, keeps=True
+        "SIGKILL of the dispatcher, restarted on its port with its work_dir",
+        _restart_dispatcher,
+        {DYNAMIC: AT_MOST_ONCE, FILE: ONCE},
+        keeps=True,
     ),
 }
 
+CASE = {"storage": "slow"}
 
-ASKED: tuple[tuple[str, Policy], ...] = (
-    *((name, "DYNAMIC") for name in FAULTS),
-    *((name, "FILE") for name in ("none", "worker_killed", "worker_restarted", "dispatcher_restarted_with_work_dir")),
-    *((name, "OFF") for name in ("none", "worker_killed", "worker_restarted")),
-)
-"""The experiments: what fails, and under which sharding policy."""
+LATE, BATCH = 0.4, 8
+"""Of an epoch in which something fails: files arrive so many seconds later, so that it lasts longer than a process
+takes to start, in small batches, that show when throughput is back."""
 
-NAME = "faults.jsonl"
-"""The log of the experiments, beside the trial log."""
+BACK, AMONG = 0.8, 8
+"""Throughput is back when so many batches come in a time that is worth this share of what it was."""
+
+
+def asked() -> list[tuple[str, str]]:
+    """Return the experiments: what fails, and under which strategy; every strategy that can run here undisturbed."""
+    from loaders._trial.prepare import require
+
+    found = []
+    for name, variant in variants("service").items():
+        with contextlib.suppress(Skip):
+            require(variant)
+            if variant.runs_in(CASE):
+                found.append((UNDISTURBED, name))
+    found += [(name, DYNAMIC) for name in FAULTS if name != UNDISTURBED]
+    found += [(name, FILE) for name in ("worker_killed", "worker_restarted", "dispatcher_restarted_with_work_dir")]
+    return [*found, *((name, OFF) for name in ("worker_killed", "worker_restarted"))]
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """Of one experiment; ``share`` is how much of the epoch has been read when the fault happens."""
+    """Of one experiment.
+
+    Attributes
+    ----------
+    share
+        How much of the epoch has been read when the fault happens.
+    waits
+        Seconds without a batch, after which the client counts as waiting for ever.
+    late
+        Seconds by which each file arrives later, if something fails.
+    """
 
     fault: str
-    policy: Policy
+    strategy: str
     corpus: str
-    directory: str
     share: float
-    waits: float = WAITS_FOR_EVER
+    waits: float
+    late: float
 
 
-class Seen(msgspec.Struct, frozen=True):
-    """What came of one experiment.
+class UnderWay:
+    """An experiment in a process of its own, with a session of its own, so that nothing of it is left."""
 
-    Attributes
-    ----------
-    ended
-        *whole*: the epoch ended; *failed*: the client was told; *waits*: no batch came for ``WAITS_FOR_EVER``.
-    stalled
-        The longest wait for a batch after the fault, in seconds.
-    missing, repeated
-        Images that never came, and that came more than once (under OFF: more often than there are workers).
-    verdict
-        Whether that is what is documented.
-    message
-        What the client was told.
-    """
-
-    fault: Name
-    policy: Name
-    ended: Literal["whole", "failed", "waits"]
-    share: float
-    seconds: Seconds
-    usual: Seconds
-    stalled: Seconds
-    images: Count
-    missing: Count
-    repeated: Count
-    promised: Name
-    verdict: Literal["kept", "broken", "not promised"]
-    message: Name = ""
-
-
-@dataclass(frozen=True)
-class FaultTally:
-    """What came of the repetitions of one experiment.
-
-    Attributes
-    ----------
-    does, policy
-        What failed, in words, and the sharding policy.
-    repetitions
-        How many there are; the other counts are of these.
-    stalled
-        The middle and the longest of the longest waits after the fault, in seconds.
-    missing, repeated
-        The most of one epoch.
-    """
-
-    does: str
-    policy: str
-    promised: str
-    repetitions: int
-    whole: int
-    failed: int
-    waits: int
-    kept: int
-    broken: int
-    stalled: tuple[float, float]
-    missing: int
-    repeated: int
-    message: str
-
-
-def tallied(seen: Iterable[Seen]) -> list[FaultTally]:
-    """Count what came of each experiment, in the order in which they are asked."""
-    groups: dict[tuple[str, str], list[Seen]] = {}
-    for each in seen:
-        groups.setdefault((each.fault, each.policy), []).append(each)
-    found = []
-    for name, policy in ASKED:
-        if not (own := groups.get((name, policy))):
-            continue
-        ended, verdicts = Counter(each.ended for each in own), Counter(each.verdict for each in own)
-        found.append(
-            FaultTally(
-                FAULTS[name].does,
-                policy,
-                own[0].promised,
-                len(own),
-                ended["whole"],
-                ended["failed"],
-                ended["waits"],
-                verdicts["kept"],
-                verdicts["broken"],
-                (statistics.median(each.stalled for each in own), max(each.stalled for each in own)),
-                max(each.missing for each in own),
-                max(each.repeated for each in own),
-                next((each.message for each in own if each.message), ""),
-            )
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.started = datetime.now(UTC).isoformat(timespec="seconds")
+        self._until = time.monotonic() + 4 * settings.waits + 60
+        self._directory = tempfile.TemporaryDirectory(prefix="loaders-faults-", ignore_cleanup_errors=True)
+        self._said, self._errors = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115 - until ``end``
+        self._process = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "loaders.questions.service.faults",
+                msgspec.json.encode(settings).decode(),
+                self._directory.name,
+            ],
+            stdin=subprocess.PIPE,  # it ends with whoever has started it
+            stdout=self._said,
+            stderr=self._errors,
+            start_new_session=True,
+            env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"},
         )
-    return found
 
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended, or its time is up."""
+        return self._process.poll() is not None or time.monotonic() > self._until
 
-def run(settings: Settings, within: float = 4 * WAITS_FOR_EVER) -> Seen:
-    """Run one experiment in a process of its own, and end everything that it leaves.
+    def end(self) -> Seen:
+        """End it with everything that it has started, and return what it saw.
 
-    Raises
-    ------
-    InputError
-        If it says nothing of use in its time.
-    """
-    process = subprocess.Popen(
-        [sys.executable, "-m", "loaders.questions.service.faults", msgspec.json.encode(settings).decode()],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"},
-    )
-    said = errors = b""
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        said, errors = process.communicate(timeout=within)
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, 9)
-    process.wait()
-    lines = said.splitlines()
-    if not lines:
-        why = errors.decode(errors="replace").strip().splitlines()[-1:] or [f"it said nothing for {within:.0f} s"]
-        raise InputError(f"the experiment {settings.fault} ({settings.policy}) did not end: {why[0]}")
-    return msgspec.json.decode(lines[-1], type=Seen)
+        Raises
+        ------
+        InputError
+            If it said nothing of use in its time.
+        """
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.communicate()
+        self._directory.cleanup()
+        said, errors = self._said, self._errors
+        with said, errors:
+            said.seek(0)
+            errors.seek(0)
+            lines, complaints = said.read().splitlines(), errors.read().decode(errors="replace").strip().splitlines()
+        if not lines:
+            why = complaints[-1] if complaints else "it said nothing in its time"
+            raise InputError(f"the experiment {self.settings.fault} ({self.settings.strategy}) did not end: {why}")
+        return msgspec.structs.replace(msgspec.json.decode(lines[-1], type=Seen), started=self.started)
 
 
 def main() -> None:
     """Run the experiment that the command line names, and print what came of it."""
-    import psutil
-
-    settings = msgspec.json.decode(sys.argv[1].encode(), type=Settings)
-    seen = experiment(settings)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    seen = experiment(msgspec.json.decode(sys.argv[1].encode(), type=Settings), Path(sys.argv[2]))
     sys.stdout.buffer.write(msgspec.json.encode(seen) + b"\n")
     sys.stdout.flush()
-    for child in psutil.Process().children(recursive=True):
-        with contextlib.suppress(psutil.Error):
-            child.kill()
     os._exit(0)  # a client that waits for ever keeps its thread
 
 
-def experiment(settings: Settings) -> Seen:
+def _end_with_parent() -> None:
+    """Wait until standard input ends, then end every process of this session."""
+    sys.stdin.read()
+    os.killpg(0, signal.SIGKILL)
+
+
+def experiment(settings: Settings, directory: Path) -> Seen:
     """Read an epoch, let something fail in the middle of it, and go on reading for as long as anything comes."""
-    import tensorflow as tf
+    import numpy as np
 
     from loaders._corpus import load_corpus
 
-    fault = FAULTS[settings.fault]
-    case = {"storage": "slow"}
+    fault, variant = FAULTS[settings.fault], find_variant("service", settings.strategy)
     corpus = load_corpus(Path(settings.corpus))
-    job: Job[Any] = Job(corpus, QUESTION.prepare(corpus, case, 1), case, 1, directory=Path(settings.directory))
+    job: Job[Any] = Job(corpus, QUESTION.prepare(corpus, CASE, 1), CASE, 1, directory=directory)
+    if settings.fault != UNDISTURBED:
+        inputs = dataclasses.replace(job.inputs, late=settings.late, pace=settings.late)
+        job = dataclasses.replace(job, inputs=inputs, batch_size=BATCH)
     total = len(job.inputs.paths)
-    is_static = settings.policy == "FILE"
-    if is_static:
-        write_shards(job)
-    work_dir = Path(settings.directory) / "dispatcher" if fault.keeps else None
+    undisturbed = PROMISES.get(settings.strategy, Promise())
+    if variant.convert:
+        variant.convert(job)
+    promise = fault.promise.get(settings.strategy, Promise(0, None, "nothing"))
+    if settings.fault == UNDISTURBED:
+        promise = undisturbed
     arrivals: list[tuple[float, list[int]]] = []
     told: list[str] = []
-    service = tf.data.experimental.service
-    with cluster(WORKERS, fixed=is_static, work_dir=work_dir, **fault.settings) as running:
-        pipeline = of_shards(job, READS) if is_static else of_files(job, READS)
-        dataset = pipeline.apply(
-            service.distribute(
-                processing_mode=getattr(service.ShardingPolicy, settings.policy),
-                service=running.address,
-                max_outstanding_requests=2 * WORKERS,
-            )
-        )
+    with _serving(settings, job) as running:
+        dataset = variant.build(dataclasses.replace(job, served=running))
 
         def read() -> None:
             try:
                 for _, numbers in dataset:
-                    arrivals.append((time.monotonic(), numbers.numpy().tolist()))
+                    arrivals.append((time.monotonic(), np.asarray(numbers).tolist()))
                 told.append("")
             except Exception as error:  # noqa: BLE001 - what the client is told is the result
                 told.append(f"{type(error).__name__}: {' '.join(str(error).split())}"[:300])
@@ -317,13 +281,15 @@ def experiment(settings: Settings) -> Seen:
         client = threading.Thread(target=read, daemon=True)
         begun = time.monotonic()
         client.start()
-        expected = total * (WORKERS if settings.policy == "OFF" else 1)
+        expected = total * max(1, undisturbed.least)
         while sum(len(numbers) for _, numbers in list(arrivals)) < settings.share * expected and client.is_alive():
             time.sleep(0.005)
         failed = time.monotonic()
+        is_before = not client.is_alive() and settings.fault != UNDISTURBED
         fault.act(running)
+        acted = time.monotonic()
         while client.is_alive():
-            last = max([failed, *(at for at, _ in list(arrivals)[-1:])])
+            last = max([acted, *(at for at, _ in list(arrivals)[-1:])])
             if time.monotonic() - last > settings.waits:
                 break
             client.join(0.1)
@@ -331,25 +297,57 @@ def experiment(settings: Settings) -> Seen:
         is_told = bool(told)
         times = [at for at, _ in arrivals]
         before = [at for at in times if at <= failed]
-        after = [failed, *(at for at in times if at > failed), *([] if is_told and not told[0] else [ended])]
+        later = [at for at in times if at > failed]
+        after = [failed, *later, *([] if is_told and not told[0] else [ended])]
         came = Counter(number for _, numbers in arrivals for number in numbers)
-        promise = fault.promise.get(settings.policy, Promise(0, None, "nothing"))
-        delivery = promise.held(came[place] for place in range(total))
+        counts = [came[place] for place in range(total)]
+        is_whole = is_told and not told[0]
+        verdict = promise.held(counts).verdict
+        is_open = verdict == "broken" and not is_whole and all(each <= (promise.most or 0) for each in counts)
+        usually = undisturbed.held(counts)
         return Seen(
             fault=settings.fault,
-            policy=settings.policy,
-            ended="waits" if not is_told else "failed" if told[0] else "whole",
+            does=fault.does,
+            strategy=settings.strategy,
+            ended="before" if is_before else "waits" if not is_told else "failed" if told[0] else "whole",
             share=settings.share,
             seconds=ended - begun,
             usual=max(_gaps(before), default=0.0),
             stalled=max(_gaps(after), default=0.0),
+            recovered=None if settings.fault == UNDISTURBED else recovered(before, later, failed),
+            followed=sum(at > acted for at in times),
             images=total,
-            missing=delivery.missing,
-            repeated=delivery.repeated,
+            missing=usually.missing,
+            repeated=usually.repeated,
             promised=promise.words,
-            verdict=delivery.verdict,
+            verdict="open" if is_open else verdict,  # what is missing may have been on its way
             message=told[0] if is_told else "",
         )
+
+
+def _serving(settings: Settings, job: Job[Any]) -> contextlib.AbstractContextManager[Any]:
+    """Return what starts the processes: those of the strategy, or those that a fault is to hit."""
+    fault, variant = FAULTS[settings.fault], find_variant("service", settings.strategy)
+    if settings.fault == UNDISTURBED:
+        return variant.serve(job) if variant.serve else contextlib.nullcontext()
+    work_dir = job.directory / "dispatcher" if fault.keeps else None
+    return cluster(WORKERS, fixed=settings.strategy == FILE, work_dir=work_dir, **fault.settings)
+
+
+def recovered(before: list[float], later: list[float], failed: float) -> float | None:
+    """Return the seconds after a fault until throughput was back, from the moments at which batches came.
+
+    It is not back before the longest wait is over: what the client had already fetched may come fast before that.
+    """
+    if len(before) < 2 or before[-1] <= before[0] or not later:
+        return None
+    usual = (before[-1] - before[0]) / (len(before) - 1)
+    waits = list(_gaps([failed, *later]))
+    later = later[waits.index(max(waits)) :]
+    for first, last in zip(later, later[AMONG:], strict=False):
+        if (last - first) / AMONG <= usual / BACK:
+            return first - failed
+    return None
 
 
 def _gaps(times: list[float]) -> Iterator[float]:
@@ -357,24 +355,55 @@ def _gaps(times: list[float]) -> Iterator[float]:
 
 
 def repeated(repetitions: int, corpus: Path, path: Path, done: Callable[[Seen], None] = lambda _: None) -> list[Seen]:
-    """Repeat every experiment, each time at another moment of the epoch; what is in the log is not repeated.
+    """Repeat every experiment, each time at another moment of the epoch; what this commit has logged is not repeated.
 
-    Each is saved when it ends. Round by round, so that an interrupted command has some of each.
+    Each is saved when it ends. Some run at a time, round by round, so that an interrupted command has some of each.
+
+    Raises
+    ------
+    InputError
+        If an experiment says nothing of use; what was saved before stays.
     """
-    from loaders._trial import log
+    from loaders._trial import log, machine
 
-    lines = path.read_bytes().splitlines() if path.exists() else []
-    seen = [msgspec.json.decode(line, type=Seen) for line in lines]
-    for index in range(repetitions):
-        for name, policy in ASKED:
-            if sum((each.fault, each.policy) == (name, policy) for each in seen) > index:
-                continue
-            share = random.Random(f"{name} {policy} {index}").uniform(0.2, 0.8)  # noqa: S311
-            with tempfile.TemporaryDirectory(prefix="loaders-faults-") as directory:
-                seen.append(run(Settings(name, policy, str(corpus), directory, share)))
-            log.append(path, seen[-1])
-            done(seen[-1])
+    packages = machine.packages()
+    here = {
+        "machine": machine.machine_name(),
+        "cpu": machine.processor(),
+        "versions": f"TensorFlow {packages['tensorflow']}, Python {platform.python_version()}",
+        "commit": machine.commit(),
+    }
+    seen = [each for each in logged(path) if here.items() <= msgspec.structs.asdict(each).items()]
+    for each in seen:
+        done(each)
+    had = {(each.fault, each.strategy, each.share) for each in seen}
+    due = [
+        Settings(name, strategy, str(corpus), share, WAITS_FOR_EVER, LATE)
+        for index in range(repetitions)
+        for name, strategy in asked()
+        if (name, strategy, share := _moment(name, strategy, index)) not in had
+    ]
+    under_way: list[UnderWay] = []
+    try:
+        while due or under_way:
+            while due and len(under_way) < TOGETHER:
+                under_way.append(UnderWay(due.pop(0)))
+            for one in [each for each in under_way if each.is_over]:
+                under_way.remove(one)
+                seen.append(msgspec.structs.replace(one.end(), **here))
+                log.append(path, seen[-1])
+                done(seen[-1])
+            time.sleep(0.05)
+    finally:
+        for one in under_way:
+            with contextlib.suppress(InputError):
+                one.end()
     return seen
+
+
+def _moment(name: str, strategy: str, index: int) -> float:
+    """Return how much of an epoch has been read when something fails in a repetition."""
+    return random.Random(f"{name} {strategy} {index}").uniform(0.2, 0.8)  # noqa: S311
 
 
 if __name__ == "__main__":

@@ -64,8 +64,9 @@ class Node:
             selector.register(self.process.stdout, selectors.EVENT_READ)
             said = self.process.stdout.readline() if selector.select(max(0.0, until - time.monotonic())) else b""
         if not said.strip():
+            within = f" within {UP_WITHIN:.0f} s" if self.process.poll() is None else ""
             self.end()
-            raise InputError(f"the {self.role} did not come up within {UP_WITHIN:.0f} s: {self._complaint()}")
+            raise InputError(f"the {self.role} did not come up{within}: {self._complaint()}")
         port, _, self.version = said.decode().strip().partition(" ")
         self.port = int(port)
         self.settings["port"] = self.port

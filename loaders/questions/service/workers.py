@@ -49,13 +49,13 @@ def service_4(job: Job[Files]) -> Iterable[Batch]:
     return _distributed(job, of_files(job, READS), "DYNAMIC")
 
 
-@variant(serve=workers(TWO))
+@variant(tier="same purpose", serve=workers(TWO))
 def service_2_off(job: Job[Files]) -> Iterable[Batch]:
     """Two workers, ``ShardingPolicy.OFF``: each yields everything."""
     return _distributed(job, of_files(job, READS), "OFF")
 
 
-@variant(serve=workers(FOUR))
+@variant(tier="same purpose", serve=workers(FOUR))
 def service_4_off(job: Job[Files]) -> Iterable[Batch]:
     """Four workers, ``ShardingPolicy.OFF``: each yields everything."""
     return _distributed(job, of_files(job, READS), "OFF")
@@ -85,7 +85,7 @@ def service_2_uncompressed(job: Job[Files]) -> Iterable[Batch]:
     return _distributed(job, of_files(job, READS), "DYNAMIC", compression=None)
 
 
-@variant(serve=workers(TWO))
+@variant(tier="same purpose", serve=workers(TWO))
 def service_2_off_uncompressed(job: Job[Files]) -> Iterable[Batch]:
     """Two workers, ``OFF``, ``compression=None``."""
     return _distributed(job, of_files(job, READS), "OFF", compression=None)
@@ -132,7 +132,7 @@ def service_4_refreshed(job: Job[Files]) -> Iterable[Batch]:
     return _refreshed(job)
 
 
-@variant(serve=workers(TWO))
+@variant(tier="same purpose", serve=workers(TWO))
 def service_2_cached(job: Job[Files]) -> Iterable[Batch]:
     """Two workers that do the work once for two clients (``CrossTrainerCache``), both of which are read in turn."""
     import tensorflow as tf
