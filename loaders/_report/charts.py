@@ -321,6 +321,11 @@ def scale_chart(comparison: Comparison, rows: Sequence[Row]) -> Chart | None:
     return chart_of(title, spec, said, is_wide=True)
 
 
+def workers_chart(comparison: Comparison) -> Chart | None:
+    """Return the chart of what more workers deliver, of the last case that has one."""
+    return next((chart for _, rows in reversed(comparison.cases) if (chart := scale_chart(comparison, rows))), None)
+
+
 def laws_chart(comparison: Comparison, found: CaseLaws) -> Chart:
     """Return a chart of the memory that every strategy needs over the amount of data, with intervals."""
     title = findings.of_laws(found) or "Memory by amount of data"

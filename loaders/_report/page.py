@@ -185,7 +185,7 @@ def templates() -> jinja2.Environment:
         columns_of=columns.of_table,
         most_missing=MOST_MISSING,
         laws_chart=charts.laws_chart,
-        scale_chart=charts.scale_chart,
+        workers_chart=charts.workers_chart,
         epochs=EPOCHS,
         uncorrected=_words.UNCORRECTED,
         older=_words.OLDER,
