@@ -22,6 +22,9 @@ Place = int | str
 
 SweptT = TypeVar("SweptT", bound=Callable[..., Iterable[Batch]])
 
+AT = "_at_"
+"""Stands for the place in the name of a sweep that goes on after it."""
+
 PARTS = 3
 """Of the name of a question's module; a module of a question that is a package has more."""
 
@@ -61,8 +64,8 @@ def variant(
         The question that it answers; by default that of the module, or package, which defines it.
     sweep
         Declares a strategy for each of these places: ``sweep={1: {}, 2: {}}`` over ``name`` declares ``name_1`` and
-        ``name_2``. The function is given the place after the job, and ``{at}`` in its docstring is the place. What a
-        place maps to are facts of that strategy alone.
+        ``name_2``; over ``name_at_rest``, ``name_1_rest`` and ``name_2_rest``. The function is given the place after
+        the job, and ``{at}`` in its docstring is the place. What a place maps to are facts of that strategy alone.
     facts
         See ``Variant``. Exactly one strategy of a question is its ``baseline``.
 
@@ -123,7 +126,8 @@ def _at(function: Callable[..., Iterable[Batch]], at: Place) -> Build:
     def build(job: Job[Any]) -> Iterable[Batch]:
         return function(job, at)
 
-    build.__name__ = f"{function.__name__}_{at}".lower()
+    name = function.__name__
+    build.__name__ = (name.replace(AT, f"_{at}_") if AT in name else f"{name}_{at}").lower()
     build.__doc__ = (function.__doc__ or "").replace("{at}", str(at))
     return build
 

@@ -264,10 +264,14 @@ def test_what_was_repeated_is_not_repeated_again(
 
         def __init__(self, settings: faults.Settings) -> None:
             ran.append(settings)
+            self._settings = settings
 
-        def end(self) -> Seen:
-            (settings,) = ran[-1:]
-            return seen(settings.fault, settings.strategy, share=settings.share)
+        def said(self) -> list[Seen]:
+            settings = self._settings
+            return [seen(settings.fault, settings.strategy, share=share) for share in settings.shares]
+
+        def end(self) -> None:
+            pass
 
     monkeypatch.setattr(faults, "UnderWay", Planted)
     monkeypatch.setattr(faults, "TOGETHER", 1)
@@ -276,13 +280,19 @@ def test_what_was_repeated_is_not_repeated_again(
     faults.repeated(1, corpus.root, path)
     asked = faults.asked()
     assert [(each.fault, each.strategy) for each in ran] == asked
-    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[1:]) + b"cut o")
-    found = faults.repeated(2, corpus.root, path, told.append)
-    assert len(found) == len(told) == 2 * len(asked)
-    assert len(ran) == 2 * len(asked) + 1, "what was lost is repeated, at its moment"
-    assert ran[len(asked)] == ran[0]
-    assert len({each.share for each in ran}) == 2 * len(asked), "each at another moment"
-    assert all(0.2 <= each.share <= 0.8 for each in ran)
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[1:-1]) + b"cut o")
+    found = faults.repeated(3, corpus.root, path, told.append)
+    assert len(found) == len(told) == 3 * len(asked)
+    first, *again = ran[len(asked) :]
+    assert (first.strategy, len(first.shares)) == (ran[0].strategy, 3), "undisturbed epochs share a process"
+    assert first.shares[0] == ran[0].shares[0], "what was lost is repeated, at its moment"
+    assert {len(each.shares) for each in again if each.fault == UNDISTURBED} == {2}
+    assert {len(each.shares) for each in again if each.fault != UNDISTURBED} == {1}
+    assert ran[len(asked) - 1] in again, "what was cut off is lost too"
+    of_faults = [(each.fault, each.strategy) for each in again if each.fault != UNDISTURBED]
+    assert of_faults[1:] == 2 * [each for each in asked if each[0] != UNDISTURBED], "round by round"
+    assert len({each.share for each in found}) == 3 * len(asked), "each at another moment"
+    assert all(0.2 <= each.share <= 0.8 for each in found)
     assert all(each.machine and each.cpu and "TensorFlow" in each.versions for each in found)
 
 
@@ -290,6 +300,21 @@ def test_every_strategy_is_audited_undisturbed() -> None:
     undisturbed = {strategy for fault, strategy in faults.asked() if fault == UNDISTURBED}
     assert undisturbed >= {each for each in _registry.variants("service") if each != "ray_data"}
     assert {fault for fault, _ in faults.asked()} == set(faults.FAULTS)
+
+
+@pytest.mark.parametrize("strategy", ["service_2_off", "service_2_cached"])
+def test_undisturbed_epochs_share_a_process_and_nothing_else(
+    strategy: str, corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: Left
+) -> None:
+    monkeypatch.setattr(faults, "asked", lambda: [(UNDISTURBED, strategy)])
+    started = []
+    monkeypatch.setattr(faults, "UnderWay", lambda settings, made=faults.UnderWay: started.append(1) or made(settings))
+    found = faults.repeated(3, corpus.root, tmp_path / "faults.jsonl")
+    assert len(started) == 1
+    assert [each.ended for each in found] == 3 * ["whole"]
+    if strategy == "service_2_off":
+        assert {(each.missing, each.repeated, each.verdict) for each in found} == {(0, 0, "kept")}
+    assert left() == []
 
 
 def test_processes_that_fail_in_the_middle_of_an_epoch(
@@ -326,7 +351,7 @@ def test_an_experiment_that_says_nothing_ends_the_others_that_are_under_way(
 
 def test_an_experiment_ends_with_whoever_started_it(corpus: Corpus, tmp_path: Path, left: Left) -> None:
     code = "import sys; from loaders.questions.service import faults; "
-    code += "faults.UnderWay(faults.Settings('worker_hangs', 'service_2', sys.argv[1], 0.5, 90, 0.4)); input()"
+    code += "faults.UnderWay(faults.Settings('worker_hangs', 'service_2', sys.argv[1], (0.5,), 90, 0.4)); input()"
     command = [sys.executable, "-c", code, str(corpus.root)]
     with subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdin=subprocess.PIPE) as process:
         end = time.monotonic() + 60

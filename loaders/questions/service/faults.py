@@ -20,9 +20,10 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -159,12 +160,12 @@ def asked() -> list[tuple[str, str]]:
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """Of one experiment.
+    """Of one experiment, or of several of one strategy in one process.
 
     Attributes
     ----------
-    share
-        How much of the epoch has been read when the fault happens.
+    shares
+        How much of each epoch has been read when the fault happens. Only undisturbed are there several epochs.
     waits
         Seconds without a batch, after which the client counts as waiting for ever.
     late
@@ -174,18 +175,19 @@ class Settings(msgspec.Struct, frozen=True):
     fault: str
     strategy: str
     corpus: str
-    share: float
+    shares: tuple[float, ...]
     waits: float
     late: float
 
 
 class UnderWay:
-    """An experiment in a process of its own, with a session of its own, so that nothing of it is left."""
+    """Experiments in a process of their own, with a session of its own, so that nothing of it is left."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.started = datetime.now(UTC).isoformat(timespec="seconds")
-        self._until = time.monotonic() + 4 * settings.waits + 60
+        self._started = datetime.now(UTC).isoformat(timespec="seconds")
+        self._until = time.monotonic() + 60 + 4 * settings.waits * len(settings.shares)
+        self._read = 0
         self._directory = tempfile.TemporaryDirectory(prefix="loaders-faults-", ignore_cleanup_errors=True)
         self._said, self._errors = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115 - until ``end``
         self._process = subprocess.Popen(
@@ -208,8 +210,16 @@ class UnderWay:
         """Whether it has ended, or its time is up."""
         return self._process.poll() is not None or time.monotonic() > self._until
 
-    def end(self) -> Seen:
-        """End it with everything that it has started, and return what it saw.
+    def said(self) -> list[Seen]:
+        """Return what it has seen since this was last asked."""
+        unread = os.fstat(self._said.fileno()).st_size - self._read
+        lines = os.pread(self._said.fileno(), unread, self._read).splitlines(keepends=True)
+        whole = [each for each in lines if each.endswith(b"\n")]
+        self._read += sum(map(len, whole))
+        return [msgspec.structs.replace(msgspec.json.decode(each, type=Seen), started=self._started) for each in whole]
+
+    def end(self) -> None:
+        """End it with everything that it has started; nothing more can be asked.
 
         Raises
         ------
@@ -220,23 +230,20 @@ class UnderWay:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.communicate()
         self._directory.cleanup()
-        said, errors = self._said, self._errors
-        with said, errors:
-            said.seek(0)
-            errors.seek(0)
-            lines, complaints = said.read().splitlines(), errors.read().decode(errors="replace").strip().splitlines()
-        if not lines:
+        with self._said, self._errors:
+            self._errors.seek(0)
+            complaints = self._errors.read().decode(errors="replace").strip().splitlines()
+        if not self._read:
             why = complaints[-1] if complaints else "it said nothing in its time"
             raise InputError(f"the experiment {self.settings.fault} ({self.settings.strategy}) did not end: {why}")
-        return msgspec.structs.replace(msgspec.json.decode(lines[-1], type=Seen), started=self.started)
 
 
 def main() -> None:
-    """Run the experiment that the command line names, and print what came of it."""
+    """Run the experiments that the command line names, and print what came of each."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    seen = experiment(msgspec.json.decode(sys.argv[1].encode(), type=Settings), Path(sys.argv[2]))
-    sys.stdout.buffer.write(msgspec.json.encode(seen) + b"\n")
-    sys.stdout.flush()
+    for seen in experiments(msgspec.json.decode(sys.argv[1].encode(), type=Settings), Path(sys.argv[2])):
+        sys.stdout.buffer.write(msgspec.json.encode(seen) + b"\n")
+        sys.stdout.flush()
     os._exit(0)  # a client that waits for ever keeps its thread
 
 
@@ -246,83 +253,97 @@ def _end_with_parent() -> None:
     os.killpg(0, signal.SIGKILL)
 
 
-def experiment(settings: Settings, directory: Path) -> Seen:
-    """Read an epoch, let something fail in the middle of it, and go on reading for as long as anything comes."""
-    import numpy as np
+def experiments(settings: Settings, directory: Path) -> Iterator[Seen]:
+    """Read epochs; let something fail in the middle of each, and go on reading for as long as anything comes.
 
+    It ends early after an epoch that did not end.
+    """
     from loaders._corpus import load_corpus
 
-    fault, variant = FAULTS[settings.fault], find_variant("service", settings.strategy)
+    variant = find_variant("service", settings.strategy)
     corpus = load_corpus(Path(settings.corpus))
     job: Job[Any] = Job(corpus, QUESTION.prepare(corpus, CASE, 1), CASE, 1, directory=directory)
     if settings.fault != UNDISTURBED:
         inputs = dataclasses.replace(job.inputs, late=settings.late, pace=settings.late)
         job = dataclasses.replace(job, inputs=inputs, batch_size=BATCH)
-    total = len(job.inputs.paths)
-    undisturbed = PROMISES.get(settings.strategy, Promise())
     if variant.convert:
         variant.convert(job)
+    with _serving(settings, job) as running:
+        job = dataclasses.replace(job, served=running)
+        dataset = variant.build(job)
+        for share in settings.shares:
+            seen = _epoch(settings, share, len(job.inputs.paths), dataset, running)
+            yield seen
+            if seen.ended != "whole":
+                break
+            if isinstance(dataset, Iterator):
+                dataset = variant.build(job)
+
+
+def _epoch(settings: Settings, share: float, total: int, dataset: Iterable[Any], running: Any) -> Seen:
+    import numpy as np
+
+    fault = FAULTS[settings.fault]
+    undisturbed = PROMISES.get(settings.strategy, Promise())
     promise = fault.promise.get(settings.strategy, Promise(0, None, "nothing"))
     if settings.fault == UNDISTURBED:
         promise = undisturbed
     arrivals: list[tuple[float, list[int]]] = []
     told: list[str] = []
-    with _serving(settings, job) as running:
-        dataset = variant.build(dataclasses.replace(job, served=running))
 
-        def read() -> None:
-            try:
-                for _, numbers in dataset:
-                    arrivals.append((time.monotonic(), np.asarray(numbers).tolist()))
-                told.append("")
-            except Exception as error:  # noqa: BLE001 - what the client is told is the result
-                told.append(f"{type(error).__name__}: {' '.join(str(error).split())}"[:300])
+    def read() -> None:
+        try:
+            for _, numbers in dataset:
+                arrivals.append((time.monotonic(), np.asarray(numbers).tolist()))
+            told.append("")
+        except Exception as error:  # noqa: BLE001 - what the client is told is the result
+            told.append(f"{type(error).__name__}: {' '.join(str(error).split())}"[:300])
 
-        client = threading.Thread(target=read, daemon=True)
-        begun = time.monotonic()
-        client.start()
-        expected = total * max(1, undisturbed.least)
-        while sum(len(numbers) for _, numbers in list(arrivals)) < settings.share * expected and client.is_alive():
-            time.sleep(0.005)
-        failed = time.monotonic()
-        is_before = not client.is_alive() and settings.fault != UNDISTURBED
-        fault.act(running)
-        acted = time.monotonic()
-        while client.is_alive():
-            last = max([acted, *(at for at, _ in list(arrivals)[-1:])])
-            if time.monotonic() - last > settings.waits:
-                break
-            client.join(0.1)
-        ended = time.monotonic()
-        is_told = bool(told)
-        times = [at for at, _ in arrivals]
-        before = [at for at in times if at <= failed]
-        later = [at for at in times if at > failed]
-        after = [failed, *later, *([] if is_told and not told[0] else [ended])]
-        came = Counter(number for _, numbers in arrivals for number in numbers)
-        counts = [came[place] for place in range(total)]
-        is_whole = is_told and not told[0]
-        verdict = promise.held(counts).verdict
-        is_open = verdict == "broken" and not is_whole and all(each <= (promise.most or 0) for each in counts)
-        usually = undisturbed.held(counts)
-        return Seen(
-            fault=settings.fault,
-            does=fault.does,
-            strategy=settings.strategy,
-            ended="before" if is_before else "waits" if not is_told else "failed" if told[0] else "whole",
-            share=settings.share,
-            seconds=ended - begun,
-            usual=max(_gaps(before), default=0.0),
-            stalled=max(_gaps(after), default=0.0),
-            recovered=None if settings.fault == UNDISTURBED else recovered(before, later, failed),
-            followed=sum(at > acted for at in times),
-            images=total,
-            missing=usually.missing,
-            repeated=usually.repeated,
-            promised=promise.words,
-            verdict="open" if is_open else verdict,  # what is missing may have been on its way
-            message=told[0] if is_told else "",
-        )
+    client = threading.Thread(target=read, daemon=True)
+    begun = time.monotonic()
+    client.start()
+    expected = total * max(1, undisturbed.least)
+    while sum(len(numbers) for _, numbers in list(arrivals)) < share * expected and client.is_alive():
+        time.sleep(0.005)
+    failed = time.monotonic()
+    is_before = not client.is_alive() and settings.fault != UNDISTURBED
+    fault.act(running)
+    acted = time.monotonic()
+    while client.is_alive():
+        last = max([acted, *(at for at, _ in list(arrivals)[-1:])])
+        if time.monotonic() - last > settings.waits:
+            break
+        client.join(0.1)
+    ended = time.monotonic()
+    is_told = bool(told)
+    times = [at for at, _ in arrivals]
+    before = [at for at in times if at <= failed]
+    later = [at for at in times if at > failed]
+    after = [failed, *later, *([] if is_told and not told[0] else [ended])]
+    came = Counter(number for _, numbers in arrivals for number in numbers)
+    counts = [came[place] for place in range(total)]
+    is_whole = is_told and not told[0]
+    verdict = promise.held(counts).verdict
+    is_open = verdict == "broken" and not is_whole and all(each <= (promise.most or 0) for each in counts)
+    usually = undisturbed.held(counts)
+    return Seen(
+        fault=settings.fault,
+        does=fault.does,
+        strategy=settings.strategy,
+        ended="before" if is_before else "waits" if not is_told else "failed" if told[0] else "whole",
+        share=share,
+        seconds=ended - begun,
+        usual=max(_gaps(before), default=0.0),
+        stalled=max(_gaps(after), default=0.0),
+        recovered=None if settings.fault == UNDISTURBED else recovered(before, later, failed),
+        followed=sum(at > acted for at in times),
+        images=total,
+        missing=usually.missing,
+        repeated=usually.repeated,
+        promised=promise.words,
+        verdict="open" if is_open else verdict,  # what is missing may have been on its way
+        message=told[0] if is_told else "",
+    )
 
 
 def _serving(settings: Settings, job: Job[Any]) -> contextlib.AbstractContextManager[Any]:
@@ -357,7 +378,8 @@ def _gaps(times: list[float]) -> Iterator[float]:
 def repeated(repetitions: int, corpus: Path, path: Path, done: Callable[[Seen], None] = lambda _: None) -> list[Seen]:
     """Repeat every experiment, each time at another moment of the epoch; what this commit has logged is not repeated.
 
-    Each is saved when it ends. Some run at a time, round by round, so that an interrupted command has some of each.
+    Each is saved when it ends. Some run at a time, round by round, so that an interrupted command has some of each;
+    the undisturbed epochs of a strategy come first, and have one process.
 
     Raises
     ------
@@ -376,29 +398,47 @@ def repeated(repetitions: int, corpus: Path, path: Path, done: Callable[[Seen], 
     seen = [each for each in logged(path) if here.items() <= msgspec.structs.asdict(each).items()]
     for each in seen:
         done(each)
-    had = {(each.fault, each.strategy, each.share) for each in seen}
-    due = [
-        Settings(name, strategy, str(corpus), share, WAITS_FOR_EVER, LATE)
-        for index in range(repetitions)
-        for name, strategy in asked()
-        if (name, strategy, share := _moment(name, strategy, index)) not in had
-    ]
+
+    def save(one: UnderWay) -> None:
+        for each in one.said():
+            seen.append(msgspec.structs.replace(each, **here))
+            log.append(path, seen[-1])
+            done(seen[-1])
+
+    due = _due(repetitions, str(corpus), {(each.fault, each.strategy, each.share) for each in seen})
     under_way: list[UnderWay] = []
     try:
         while due or under_way:
             while due and len(under_way) < TOGETHER:
                 under_way.append(UnderWay(due.pop(0)))
-            for one in [each for each in under_way if each.is_over]:
-                under_way.remove(one)
-                seen.append(msgspec.structs.replace(one.end(), **here))
-                log.append(path, seen[-1])
-                done(seen[-1])
+            for one in list(under_way):
+                is_over = one.is_over
+                save(one)
+                if is_over:
+                    under_way.remove(one)
+                    one.end()
             time.sleep(0.05)
     finally:
         for one in under_way:
+            save(one)
             with contextlib.suppress(InputError):
                 one.end()
     return seen
+
+
+def _due(repetitions: int, corpus: str, had: Container[tuple[str, str, float]]) -> list[Settings]:
+    """Return what is still to be done, in its order."""
+    calm, rest = [], []
+    for name, strategy in asked():
+        moments = [_moment(name, strategy, index) for index in range(repetitions)]
+        open_ = tuple(each for each in moments if (name, strategy, each) not in had)
+        if name == UNDISTURBED and open_:
+            calm.append(Settings(name, strategy, corpus, open_, WAITS_FOR_EVER, LATE))
+        elif name != UNDISTURBED:
+            rest += [
+                (moments.index(each), Settings(name, strategy, corpus, (each,), WAITS_FOR_EVER, LATE)) for each in open_
+            ]
+    return [*calm, *(each for _, each in sorted(rest, key=itemgetter(0)))]
 
 
 def _moment(name: str, strategy: str, index: int) -> float:
