@@ -154,6 +154,13 @@ def test_a_name_can_be_taken_once() -> None:
         variant(question="selection")(numpy_to_numpy)
 
 
+def test_a_sweep_has_its_place_at_the_end_of_its_name_or_where_that_says_so() -> None:
+    known = _registry.variants("service")
+    for name in ("service_4", "service_4_off", "service_4_file_uncompressed"):
+        assert (known[name].name, known[name].at) == (name, "4")
+    assert known["service_4_off"].label.startswith("Workers: 4")
+
+
 def test_unknown_names_come_with_the_nearest() -> None:
     with pytest.raises(InputError, match="unknown question 'selektion'; did you mean 'selection'"):
         _registry.find_question("selektion")
