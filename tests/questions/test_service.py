@@ -275,6 +275,7 @@ def test_what_was_repeated_is_not_repeated_again(
 
     monkeypatch.setattr(faults, "UnderWay", Planted)
     monkeypatch.setattr(faults, "TOGETHER", 1)
+    monkeypatch.setattr(faults, "BUSY", 1)
     path = tmp_path / "faults.jsonl"
     told: list[Seen] = []
     faults.repeated(1, corpus.root, path)

@@ -40,8 +40,8 @@ WORKERS = 2
 DYNAMIC, FILE, OFF = "service_2", "service_2_file", "service_2_off"
 """The strategies whose processes fail, by their sharding policy."""
 
-TOGETHER = 6
-"""Experiments that run at a time: most of their time they wait."""
+TOGETHER, BUSY = 6, 2
+"""Experiments that run at a time: most of their time they wait; undisturbed they work, and fewer do."""
 
 WAITS_FOR_EVER = 90.0
 """Seconds without a batch, after which the client counts as waiting for ever: three times the default heartbeat."""
@@ -409,7 +409,7 @@ def repeated(repetitions: int, corpus: Path, path: Path, done: Callable[[Seen], 
     under_way: list[UnderWay] = []
     try:
         while due or under_way:
-            while due and len(under_way) < TOGETHER:
+            while due and len(under_way) < (BUSY if due[0].fault == UNDISTURBED else TOGETHER):
                 under_way.append(UnderWay(due.pop(0)))
             for one in list(under_way):
                 is_over = one.is_over
