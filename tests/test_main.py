@@ -231,6 +231,29 @@ def test_an_interrupted_comparison_keeps_its_trials_and_is_continued(results: Pa
     assert len({record.run for record in after}) == 1
 
 
+SWALLOWS = f"""
+import contextlib, os, signal, time
+
+with contextlib.suppress(KeyboardInterrupt):
+    os.kill(os.getpid(), signal.{{name}})
+    time.sleep(60)
+{MINE}
+"""
+"""Stands in for whatever ignores every exception: it is loaded after the command has begun."""
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+@pytest.mark.usefixtures("corpus")
+def test_an_interruption_that_is_swallowed_is_not_lost(
+    name: str, command: Command, tmp_path: Path, results: Path
+) -> None:
+    (tmp_path / "mine.py").write_text(SWALLOWS.format(name=name))
+    done = command("compare", "selection", "--size", "tiny", "--rounds", "1", "--with", str(tmp_path / "mine.py"))
+    assert done.returncode == 130, done.stderr
+    assert "the same command resumes" in done.stderr
+    assert log.read(results / "tested" / log.NAME) == []
+
+
 @pytest.mark.usefixtures("corpus")
 def test_a_comparison_whose_time_is_up_names_the_command_that_goes_on(command: Command, results: Path) -> None:
     asked = ["compare", "selection", "--size", "tiny", "--minutes", "0.05", "--until", "0.1%"]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import traceback
 from typing import Any
 
 import click
 
+from loaders import _interrupt
 from loaders._cli import advise, check, compare, evidence, listing, probe, readme, report, selftest, submit, trial
 from loaders._errors import InputError
 
@@ -49,13 +49,7 @@ class Group(click.Group):
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
     """Which way of loading data into TensorFlow is fastest, leanest, and safe from running out of memory?"""
-    signal.signal(signal.SIGTERM, _interrupt)
-    signal.signal(signal.SIGINT, _interrupt)  # a shell's background job is started with it ignored
-
-
-def _interrupt(signal_number: int, frame: object) -> None:  # noqa: ARG001
-    """End as Ctrl-C does, so that the trial's processes are ended too."""
-    raise KeyboardInterrupt
+    _interrupt.install()
 
 
 for _module in (listing, trial, compare, advise, probe, report, check, selftest, evidence, readme, submit):

@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 import psutil
 
+from loaders import _interrupt
 from loaders._corpus import Corpus
 from loaders._trial import assemble, imports, launch, machine, memory
 from loaders._trial import group as groups
@@ -224,7 +225,9 @@ def _look_after(running: Running, place: Place, trial: Trial, seen: _Seen) -> Ou
     lost: set[int] = set()
     look_for_children = look_at_tree = 0.0
     moved, used = time.monotonic(), 0.0
+    _interrupt.raise_if_any()
     while not running.wait(WATCH_INTERVAL):
+        _interrupt.raise_if_any()
         now = time.monotonic()
         said = _lines(place.report)
         if said and not seen.measuring:  # memory for preparing and converting is in no figure

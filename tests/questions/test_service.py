@@ -276,6 +276,7 @@ def test_what_was_repeated_is_not_repeated_again(
     monkeypatch.setattr(faults, "UnderWay", Planted)
     monkeypatch.setattr(faults, "TOGETHER", 1)
     monkeypatch.setattr(faults, "BUSY", 1)
+    monkeypatch.setattr(faults, "APART", 0.0)
     path = tmp_path / "faults.jsonl"
     told: list[Seen] = []
     faults.repeated(1, corpus.root, path)
@@ -308,8 +309,14 @@ def test_undisturbed_epochs_share_a_process_and_nothing_else(
     strategy: str, corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: Left
 ) -> None:
     monkeypatch.setattr(faults, "asked", lambda: [(UNDISTURBED, strategy)])
-    started = []
-    monkeypatch.setattr(faults, "UnderWay", lambda settings, made=faults.UnderWay: started.append(1) or made(settings))
+    started: list[faults.UnderWay] = []
+
+    class Counted(faults.UnderWay):
+        def __init__(self, settings: faults.Settings) -> None:
+            super().__init__(settings)
+            started.append(self)
+
+    monkeypatch.setattr(faults, "UnderWay", Counted)
     found = faults.repeated(3, corpus.root, tmp_path / "faults.jsonl")
     assert len(started) == 1
     assert [each.ended for each in found] == 3 * ["whole"]

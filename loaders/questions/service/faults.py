@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
+import math
 import os
 import platform
 import random
@@ -40,8 +41,11 @@ WORKERS = 2
 DYNAMIC, FILE, OFF = "service_2", "service_2_file", "service_2_off"
 """The strategies whose processes fail, by their sharding policy."""
 
-TOGETHER, BUSY = 6, 2
+TOGETHER, BUSY = 9, 2
 """Experiments that run at a time: most of their time they wait; undisturbed they work, and fewer do."""
+
+APART = 5.0
+"""Seconds from the start of one to that of the next: nine clusters that start together would not be up in time."""
 
 WAITS_FOR_EVER = 90.0
 """Seconds without a batch, after which the client counts as waiting for ever: three times the default heartbeat."""
@@ -407,9 +411,12 @@ def repeated(repetitions: int, corpus: Path, path: Path, done: Callable[[Seen], 
 
     due = _due(repetitions, str(corpus), {(each.fault, each.strategy, each.share) for each in seen})
     under_way: list[UnderWay] = []
+    began = -math.inf
     try:
         while due or under_way:
-            while due and len(under_way) < (BUSY if due[0].fault == UNDISTURBED else TOGETHER):
+            most = BUSY if due and due[0].fault == UNDISTURBED else TOGETHER
+            if due and len(under_way) < most and time.monotonic() >= began + APART:
+                began = time.monotonic()
                 under_way.append(UnderWay(due.pop(0)))
             for one in list(under_way):
                 is_over = one.is_over
