@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import tempfile
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -26,17 +27,19 @@ def _by_opencv(path: str) -> NDArray[np.uint8]:
 
 DECODERS["ray_data"] = _by_opencv
 
+SHORT = "/tmp" if os.name == "posix" else None  # noqa: S108 - what is made there has a name that nobody can know
+"""Where the cluster's directory is: the name of a socket in it may be 107 bytes long, of which Ray needs 64."""
+
 
 @contextlib.contextmanager
 def _cluster(_: Job[Any]) -> Iterator[None]:
     """Start a cluster on this machine, and end it with its processes and files."""
     import logging
-    import os
 
     import ray
 
     ray.shutdown()  # of one that something else in this process has left
-    with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as directory:
+    with tempfile.TemporaryDirectory(prefix="ray-", dir=SHORT, ignore_cleanup_errors=True) as directory:
         ray.init(
             num_cpus=os.cpu_count(),
             include_dashboard=False,
@@ -54,7 +57,6 @@ def _cluster(_: Job[Any]) -> Iterator[None]:
 @variant(tier="same purpose", optional=("ray",), serve=_cluster, only={"storage": ("slow",)})
 def ray_data(job: Job[Files]) -> Iterable[Batch]:
     """Ray Data, OpenCV decoding, with as many reads under way as two workers have."""
-    import os
     import time
 
     import ray
