@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -296,6 +297,17 @@ def test_what_was_repeated_is_not_repeated_again(
     assert len({each.share for each in found}) == 3 * len(asked), "each at another moment"
     assert all(0.2 <= each.share <= 0.8 for each in found)
     assert all(each.machine and each.cpu and "TensorFlow" in each.versions for each in found)
+
+
+def test_rays_cluster_comes_up_where_temporary_files_have_long_names(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a trial's do: the name of a socket may be 107 bytes long, on macOS 103."""
+    pytest.importorskip("ray")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert len(str(tmp_path)) > 40
+    record = run_trial(_compare.plan("service", corpus).trial("ray_data", SLOW, 1), corpus)
+    assert record.status == "ok", record.message
 
 
 def test_every_strategy_is_audited_undisturbed() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -293,6 +294,12 @@ def test_what_a_fault_does_is_shown_for_its_machine_and_processor(tmp_path: Path
     assert f"service_2, worker_killed in words: the client is told “{EVIL}”" in text
     assert EVIL not in html
     assert "service_4, worker_killed in words" not in text, "another processor's"
+    (found,) = sets.collect(tmp_path)
+    assert html.count(f'href="#{found.id}-faults"') == 2, "from the views, and from the question"
+    shutil.rmtree(tmp_path / "box")
+    write_log(tmp_path, run_of("a"))
+    log.append(tmp_path / "box" / _faults.NAME, seen(machine="box", cpu="A CPU"))
+    assert "in 1 of 1 experiment" in Parsed(page.render(sets.collect(tmp_path))).text, "though service is not there"
     write_log(tmp_path / "none", records)
     assert "what a fault does" not in Parsed(page.render(sets.collect(tmp_path / "none"))).text
 
