@@ -114,14 +114,14 @@ class FaultTally:
 
 
 def tallied(seen: Iterable[Seen]) -> list[FaultTally]:
-    """Count what came of each experiment: undisturbed ones first."""
+    """Count what came of each experiment: undisturbed ones last."""
     groups: dict[tuple[str, str], list[Seen]] = {}
     for each in seen:
         if each.ended == "before":
             continue
         groups.setdefault((each.fault, each.strategy), []).append(each)
     found = []
-    for (_, strategy), own in sorted(groups.items(), key=lambda item: (item[0][0] != UNDISTURBED, item[0])):
+    for (_, strategy), own in sorted(groups.items(), key=lambda item: (item[0][0] == UNDISTURBED, item[0])):
         ended, verdicts = Counter(each.ended for each in own), Counter(each.verdict for each in own)
         back = [each.recovered for each in own if each.recovered is not None]
         found.append(
@@ -211,13 +211,13 @@ def _most(count: int | None) -> str:
     return "–" if count is None else f"at most {count}" if count else "none"
 
 
-def summary(tallies: Iterable[FaultTally]) -> str:
-    """Say whether what is documented is kept, undisturbed and after a fault, and after what a client waits for ever."""
+def summary(tallies: Iterable[FaultTally]) -> list[str]:
+    """Say whether what is documented is kept, undisturbed and after a fault, and after what an epoch goes on or not."""
     every = list(tallies)
     said = []
     for words, of_kind in (
-        ("While nothing fails", [each for each in every if each.is_undisturbed]),
         ("When something fails", [each for each in every if not each.is_undisturbed]),
+        ("While nothing fails", [each for each in every if each.is_undisturbed]),
     ):
         if held := [each for each in of_kind if each.kept or each.broken]:
             broken = [
@@ -228,10 +228,20 @@ def summary(tallies: Iterable[FaultTally]) -> str:
                 f"{words}, what is documented is kept in {len(held) - len(broken)} of {count}, each of {_epochs(held)}"
                 + (f"; not in {', '.join(broken)}" if broken else "")
             )
-    if waits := [each for each in every if each.waits]:
-        named = ", ".join(f"{each.does} ({each.strategy}, {each.waits} of {each.repetitions})" for each in waits)
-        said.append(f"The client waits for ever after: {named}")
-    return ". ".join(said) + "."
+    if waits := [(each, each.waits) for each in every if each.waits]:
+        said.append(f"The client waits for ever after {_named(waits)}")
+    if ends := [(each, each.whole) for each in every if each.whole and not each.is_undisturbed]:
+        said.append(f"The epoch goes on to its end after {_named(ends)}")
+    return said
+
+
+def _named(counted: Iterable[tuple[FaultTally, int]]) -> str:
+    """Name faults, each with its strategies, and how often where that is not always."""
+    found: dict[str, list[str]] = {}
+    for each, count in counted:
+        often = "" if count == each.repetitions else f" {count} of {each.repetitions} times"
+        found.setdefault(each.does, []).append(f"{each.strategy}{often}")
+    return "; ".join(f"{does} ({', '.join(names)})" for does, names in found.items())
 
 
 def _epochs(tallies: Iterable[FaultTally]) -> str:

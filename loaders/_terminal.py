@@ -285,8 +285,7 @@ def show_faults(found: Sequence[FaultTally]) -> None:
     """Print what came of each fault of a process of tf.data service."""
     title = "tf.data service: what arrives, and what a fault does to an epoch"
     _show(title, _faults.HEADINGS, map(_faults.line, found))
-    _output.print(_faults.summary(found), markup=False, highlight=False, soft_wrap=True)
-    for sentence in _faults.sentences(found):
+    for sentence in [*(f"{each}." for each in _faults.summary(found)), *_faults.sentences(found)]:
         _output.print(sentence, markup=False, highlight=False, soft_wrap=True)
 
 

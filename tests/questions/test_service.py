@@ -47,6 +47,14 @@ def left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Left:
     return lambda: [each.pid for each in marked(str(tmp_path)) if each.pid != os.getpid()]
 
 
+def _soon_left(left: Left) -> list[int]:
+    """Return which are there still after a while: what a signal has ended takes a moment to be gone."""
+    end = time.monotonic() + 10
+    while left() and time.monotonic() < end:
+        time.sleep(0.05)
+    return left()
+
+
 @given(st.lists(st.integers(0, 4), min_size=1), st.integers(0, 2), st.one_of(st.none(), st.integers(0, 3)))
 def test_a_promise_is_kept_or_broken_by_counting(came: list[int], least: int, more: int | None) -> None:
     most = None if more is None else least + more
@@ -334,7 +342,7 @@ def test_undisturbed_epochs_share_a_process_and_nothing_else(
     assert [each.ended for each in found] == 3 * ["whole"]
     if strategy == "service_2_off":
         assert {(each.missing, each.repeated, each.verdict) for each in found} == {(0, 0, "kept")}
-    assert left() == []
+    assert _soon_left(left) == []
 
 
 def test_processes_that_fail_in_the_middle_of_an_epoch(
@@ -344,7 +352,8 @@ def test_processes_that_fail_in_the_middle_of_an_epoch(
     asked = [("worker_added", faults.DYNAMIC), ("worker_killed", faults.DYNAMIC), ("worker_restarted", faults.FILE)]
     monkeypatch.setattr(faults, "asked", lambda: asked)
     monkeypatch.setattr(faults, "WAITS_FOR_EVER", 25.0)
-    monkeypatch.setattr(faults, "LATE", 3.0)
+    monkeypatch.setattr(faults, "LATE", 4.0)
+    monkeypatch.setattr(faults, "_moment", lambda *_: 0.2)  # early, as a process may take long to start
     added, killed, restarted = sorted(
         faults.repeated(1, corpus.root, tmp_path / "faults.jsonl"), key=lambda each: each.fault
     )
@@ -355,7 +364,7 @@ def test_processes_that_fail_in_the_middle_of_an_epoch(
     assert killed.verdict == "kept", "at most once"
     assert (restarted.ended, restarted.missing, restarted.verdict) == ("whole", 0, "kept"), restarted
     assert restarted.repeated, "it begins its part anew"
-    assert left() == []
+    assert _soon_left(left) == []
 
 
 def test_an_experiment_that_says_nothing_ends_the_others_that_are_under_way(
@@ -366,7 +375,7 @@ def test_an_experiment_that_says_nothing_ends_the_others_that_are_under_way(
     with pytest.raises(InputError, match=r"the experiment planted \(service_2\) did not end: KeyError: 'planted'"):
         faults.repeated(1, corpus.root, tmp_path / "faults.jsonl")
     assert time.monotonic() - began < faults.WAITS_FOR_EVER, "nobody waited for the other"
-    assert left() == []
+    assert _soon_left(left) == []
 
 
 def test_an_experiment_ends_with_whoever_started_it(corpus: Corpus, tmp_path: Path, left: Left) -> None:
@@ -379,10 +388,7 @@ def test_an_experiment_ends_with_whoever_started_it(corpus: Corpus, tmp_path: Pa
             time.sleep(0.05)
         assert len(left()) >= 4
         process.kill()
-    end = time.monotonic() + 10
-    while left() and time.monotonic() < end:
-        time.sleep(0.05)
-    assert left() == []
+    assert _soon_left(left) == []
 
 
 @given(st.lists(st.floats(0.01, 2), min_size=2, max_size=30), st.floats(0.01, 5), st.floats(0.1, 4))
@@ -419,7 +425,4 @@ def test_killed_at_random_moments_no_process_of_the_service_is_left(tmp_path: Pa
             process.wait(moments.uniform(1, 10))
         process.send_signal(moments.choice((signal.SIGKILL, signal.SIGTERM, signal.SIGINT)))
         process.wait()
-        end = time.monotonic() + 10
-        while left() and time.monotonic() < end:
-            time.sleep(0.05)
-        assert left() == []
+        assert _soon_left(left) == []
