@@ -1,7 +1,7 @@
 """What arrives in an epoch, undisturbed and when a process of the service fails in the middle of it.
 
-``python -m loaders.questions.service.faults SETTINGS DIRECTORY`` runs one experiment in a process of its own and prints
-what came of it, as a client that waits for ever cannot be ended from within. ``UnderWay`` starts that process, bounds
+``python -m loaders.questions.service.faults SETTINGS DIRECTORY`` runs experiments in a process of their own and prints
+what came of each, as a client that waits for ever cannot be ended from within. ``UnderWay`` starts that process, bounds
 its time, and leaves nothing behind.
 """
 
@@ -24,7 +24,6 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -435,17 +434,23 @@ def repeated(repetitions: int, corpus: Path, path: Path, done: Callable[[Seen], 
 
 def _due(repetitions: int, corpus: str, had: Container[tuple[str, str, float]]) -> list[Settings]:
     """Return what is still to be done, in its order."""
-    calm, rest = [], []
-    for name, strategy in asked():
-        moments = [_moment(name, strategy, index) for index in range(repetitions)]
-        open_ = tuple(each for each in moments if (name, strategy, each) not in had)
-        if name == UNDISTURBED and open_:
-            calm.append(Settings(name, strategy, corpus, open_, WAITS_FOR_EVER, LATE))
-        elif name != UNDISTURBED:
-            rest += [
-                (moments.index(each), Settings(name, strategy, corpus, (each,), WAITS_FOR_EVER, LATE)) for each in open_
-            ]
-    return [*calm, *(each for _, each in sorted(rest, key=itemgetter(0)))]
+    calm: dict[str, list[float]] = {}
+    rest: list[tuple[str, str, list[float]]] = []
+    every = asked()
+    for index in range(repetitions):
+        for name, strategy in every:
+            moment = _moment(name, strategy, index)
+            if (name, strategy, moment) in had:
+                continue
+            if name == UNDISTURBED:
+                calm.setdefault(strategy, []).append(moment)
+            else:
+                rest.append((name, strategy, [moment]))
+    first = [(UNDISTURBED, strategy, moments) for strategy, moments in calm.items()]
+    return [
+        Settings(name, strategy, corpus, tuple(moments), WAITS_FOR_EVER, LATE)
+        for name, strategy, moments in [*first, *rest]
+    ]
 
 
 def _moment(name: str, strategy: str, index: int) -> float:
