@@ -2,7 +2,8 @@
 
 An image costs the client, the dispatcher and the workers processor time, and bytes on the wire; and one worker delivers
 so many images a second. Workers add up until something is used up: on one machine the cores that all share, on several
-the client's cores, its link, or the dispatcher's one core.
+the client's cores, its link, or the dispatcher's one core. What an epoch costs once, such as its start, more workers do
+not shorten; measured epochs are short, so it counts in what is predicted of them, and not in what is projected.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ class Costs:
         Seconds of processor time.
     wire
         Bytes.
+    once
+        Seconds of ``each`` that a second worker was not seen to shorten.
     """
 
     each: float
@@ -44,10 +47,12 @@ class Costs:
     dispatcher: float
     workers: float
     wire: float
+    once: float = 0.0
 
     def here(self, count: int, cores: int) -> float:
         """Return the images a second of so many workers that share the cores of one machine with all others."""
-        return min(count / self.each, cores / (self.client + self.dispatcher + self.workers))
+        taken = self.once + (self.each - self.once) / count
+        return min(1 / taken, cores / (self.client + self.dispatcher + self.workers))
 
     def elsewhere(self, count: int, cores: int) -> float:
         """Return the images a second of so many workers, if every process has a machine of its own."""
@@ -86,16 +91,17 @@ def costs(rows: Sequence[Row]) -> Costs | None:
     if any(count not in by_count for count in FROM):
         return None
     one, two = (by_count[count] for count in FROM)
-    time, wire, images = one["time"], two["wire"], two.delivered
-    if not (time and wire and images and one.delivered and {"client", "dispatcher", "workers"} <= two.roles.keys()):
+    time, halved, wire, images = one["time"], two["time"], two["wire"], two.delivered
+    if not (time and halved and wire and images and {"client", "dispatcher", "workers"} <= two.roles.keys()):
         return None
     of_roles: Mapping[str, float] = {name: seconds / images for name, seconds in two.roles.items()}
     return Costs(
-        each=time.value / one.delivered,
+        each=time.value / images,
         client=of_roles["client"],
         dispatcher=of_roles["dispatcher"],
         workers=of_roles["workers"],
         wire=wire.value,
+        once=min(max(0.0, 2 * halved.value - time.value), time.value) / images,
     )
 
 

@@ -26,7 +26,7 @@ some_costs = st.builds(Costs, each=small, client=small, dispatcher=small, worker
 def test_more_workers_or_more_cores_never_deliver_less(cost: Costs, count: int, cores: int) -> None:
     assert cost.here(count + 1, cores) >= cost.here(count, cores)
     assert cost.here(count, cores + 1) >= cost.here(count, cores)
-    assert cost.here(count, cores) <= count / cost.each
+    assert cost.here(count, cores) <= count / cost.each * (1 + 1e-9)
 
 
 @given(some_costs, st.floats(0.1, 1e5), st.integers(1, 64))
@@ -75,6 +75,22 @@ def test_costs_are_read_from_one_and_two_workers() -> None:
     assert (cost.client, cost.workers, cost.wire) == (0.2 / IMAGES, 1.0 / IMAGES, 100_000)
     assert _scale.costs(rows[1:]) is None
     assert _scale.costs([rows[0], msgspec.structs.replace(rows[1], roles={})]) is None
+
+
+@given(st.floats(0, 2), st.floats(0.1, 10), st.integers(1, 64))
+def test_what_an_epoch_costs_once_is_told_from_what_workers_share(once: float, shared: float, count: int) -> None:
+    """Planted; what ends first is known to be the workers."""
+    roles = dict.fromkeys(ROLES, 1e-6)
+    cost = _scale.costs([_row(1, once + shared, roles), _row(2, once + shared / 2, roles)])
+    assert cost is not None
+    assert cost.here(count, 2) == pytest.approx(IMAGES / (once + shared / count))
+    assert cost.elsewhere(1, 2) == pytest.approx(IMAGES / (once + shared))
+
+
+def test_where_a_second_worker_gains_nothing_none_is_predicted_to() -> None:
+    cost = _scale.costs([_row(1, 1.0, ROLES), _row(2, 1.1, ROLES)])
+    assert cost is not None
+    assert cost.here(64, 2) == pytest.approx(IMAGES)
 
 
 def test_a_prediction_is_held_against_what_four_workers_deliver() -> None:

@@ -1,8 +1,9 @@
-"""A dispatcher or a worker of tf.data service in a process of its own: ``python node.py SETTINGS``.
+"""A dispatcher or a worker of tf.data service in a process of its own: ``python node.py``.
 
-It prints its port and its version of TensorFlow on a line once it is up, and ends when its standard input does. What
-keeps it from coming up goes to standard error, with exit code 1. It is run as a script, so that it imports TensorFlow
-and nothing else.
+It imports TensorFlow, then reads its settings from a line on standard input, so that a worker can import while the
+dispatcher does, whose port is not known yet. It prints its port and its version of TensorFlow on a line once it is up,
+and ends when its standard input does. What keeps it from coming up goes to standard error, with exit code 1. It is run
+as a script, so that it imports TensorFlow and nothing else.
 """
 
 from __future__ import annotations
@@ -15,15 +16,18 @@ from typing import Any
 
 def main() -> None:
     """Serve until standard input ends."""
-    settings: dict[str, Any] = json.loads(sys.argv[1])
     try:
+        import tensorflow as tf
+
+        line = sys.stdin.readline()
+        if not line:  # nobody needs it any more
+            os._exit(0)
+        settings: dict[str, Any] = json.loads(line)
         server, port = serve(settings.pop("role"), settings)
     except Exception as error:  # noqa: BLE001 - whatever it is, whoever started this must read it
         sys.stderr.write(f"{type(error).__name__}: {error}\n")
         sys.stderr.flush()
         os._exit(1)
-    import tensorflow as tf
-
     sys.stdout.write(f"{port} {tf.__version__}\n")
     sys.stdout.flush()
     sys.stdin.read()

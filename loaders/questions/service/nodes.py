@@ -35,21 +35,31 @@ class Node:
 
     Attributes
     ----------
+    errors
+        The file to which it complains.
     settings
         As they are given to it; its port is in them once it is known, so that it can be started anew on the same one.
     """
 
     role: str
-    settings: dict[str, Any]
     process: subprocess.Popen[bytes]
+    errors: Any
+    settings: dict[str, Any] = field(default_factory=dict)
     port: int = 0
     version: str = ""
-    errors: Any = None
 
     @property
     def address(self) -> str:
         """Where it listens."""
         return f"localhost:{self.port}"
+
+    def begin(self, settings: dict[str, Any]) -> None:
+        """Let it serve with these settings, once it has imported TensorFlow."""
+        assert self.process.stdin is not None  # noqa: S101 - for the type checker: it is a pipe
+        self.settings = dict(settings)
+        with contextlib.suppress(BrokenPipeError):  # it has ended; ``await_up`` says why
+            self.process.stdin.write(json.dumps({"role": self.role, **settings}).encode() + b"\n")
+            self.process.stdin.flush()
 
     def await_up(self, until: float) -> None:
         """Wait for its port.
@@ -85,7 +95,8 @@ class Node:
         self.process.wait()
         for each in (self.process.stdin, self.process.stdout):
             if each:
-                each.close()
+                with contextlib.suppress(BrokenPipeError):
+                    each.close()
 
 
 @dataclass
@@ -114,14 +125,16 @@ class Cluster:
 
     def restart(self, node: Node) -> None:
         """Start a process anew on its port."""
-        fresh = started(node.role, node.settings)
+        fresh = started(node.role)
+        fresh.begin(node.settings)
         fresh.await_up(time.monotonic() + UP_WITHIN)
         node.process, node.errors = fresh.process, fresh.errors
 
     def add_worker(self) -> Node:
         """Start one more worker."""
-        worker = started("worker", worker_settings(self.dispatcher))
+        worker = started("worker")
         self.workers.append(worker)
+        worker.begin(worker_settings(self.dispatcher))
         worker.await_up(time.monotonic() + UP_WITHIN)
         return worker
 
@@ -135,18 +148,17 @@ def _used(node: Node) -> float:
         return 0.0
 
 
-def started(role: str, settings: dict[str, Any]) -> Node:
-    """Start a process, and do not wait until it is up."""
+def started(role: str) -> Node:
+    """Start a process, which imports what it needs and waits until it may ``begin``."""
     errors = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the node
-    given = json.dumps({"role": role, **settings})
     process = subprocess.Popen(
-        [sys.executable, str(SCRIPT), given],
+        [sys.executable, str(SCRIPT)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=errors,
         env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"},
     )
-    return Node(role, dict(settings), process, errors=errors)
+    return Node(role, process, errors)
 
 
 def worker_settings(dispatcher: Node, port: int = 0) -> dict[str, Any]:
@@ -184,10 +196,13 @@ def cluster(
     if work_dir:
         settings |= {"work_dir": str(work_dir), "fault_tolerant_mode": True}
     until = time.monotonic() + UP_WITHIN
-    running = Cluster(started("dispatcher", settings))
+    running = Cluster(started("dispatcher"))
     try:
+        running.workers += [started("worker") for _ in ports]
+        running.dispatcher.begin(settings)
         running.dispatcher.await_up(until)
-        running.workers += [started("worker", worker_settings(running.dispatcher, port)) for port in ports]
+        for worker, port in zip(running.workers, ports, strict=True):
+            worker.begin(worker_settings(running.dispatcher, port))
         for worker in running.workers:
             worker.await_up(until)
             if worker.version != running.dispatcher.version:
