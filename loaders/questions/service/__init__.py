@@ -5,8 +5,8 @@ it pay? Does every image arrive as often as the documentation says?
 
 *Held fixed.* 640 photographs are read, decoded and reduced to 224x224 (uint8) by TensorFlow's own operations, in
 batches of 32. The dispatcher and the workers are real processes on this machine, with as many cores between them as a
-local pipeline has, and are up before the measurement begins. Each pipeline has three reads under way, and begins the
-next a little ahead; ``local_6`` and ``local_12`` have as many as two and four workers have together. With
+local pipeline has, and are up before the measurement begins. Each pipeline has two reads under way, and begins the
+next a little ahead; ``local_4`` and ``local_8`` have as many as two and four workers have together. With
 ``storage=slow`` every file arrives 20 ms later, as from object storage, by a sleeping stage of tf.data that every
 strategy meets alike.
 
@@ -39,10 +39,10 @@ if TYPE_CHECKING:
 
 IMAGES = 640
 SIDE = 224
-READS = 3
+READS = 2
 """Reads that one pipeline has under way: so few that two workers wait for slow files, and not for two cores. With four,
-two workers delivered 1.77 to 1.79 times the images of one, with three 1.9, and with one 1.97: the less the processors
-had to do."""
+two workers delivered 1.8 times the images of one, with two 1.9, and with one 1.97: the less the processors had to do.
+"""
 
 LATE = {"local": 0.0, "slow": 0.02}
 """Seconds by which a file arrives later."""

@@ -10,19 +10,19 @@ from loaders.questions.service import READS, Files, of_files, of_shards, write_s
 
 @variant(baseline=True, quick=True)
 def local(job: Job[Files]) -> Iterable[Batch]:
-    """The pipeline in the process that trains, three reads under way."""
+    """The pipeline in the process that trains, two reads under way."""
     return of_files(job, READS).prefetch(2)
 
 
 @variant
-def local_6(job: Job[Files]) -> Iterable[Batch]:
-    """The same with six reads under way, as two workers have."""
+def local_4(job: Job[Files]) -> Iterable[Batch]:
+    """The same with four reads under way, as two workers have."""
     return of_files(job, 2 * READS).prefetch(2)
 
 
 @variant
-def local_12(job: Job[Files]) -> Iterable[Batch]:
-    """The same with twelve reads under way, as four workers have."""
+def local_8(job: Job[Files]) -> Iterable[Batch]:
+    """The same with eight reads under way, as four workers have."""
     return of_files(job, 4 * READS).prefetch(2)
 
 
