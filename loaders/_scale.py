@@ -2,8 +2,9 @@
 
 An image costs the client, the dispatcher and the workers processor time, and bytes on the wire; and one worker delivers
 so many images a second. Workers add up until something is used up: on one machine the cores that all share, on several
-the client's cores, its link, or the dispatcher's one core. What an epoch costs once, such as its start, more workers do
-not shorten; measured epochs are short, so it counts in what is predicted of them, and not in what is projected.
+the client's cores, its link, or the dispatcher's one core. What a second worker does not shorten, such as the start of
+an epoch, more of them do not either. Measured epochs are short, so that this shows in what is predicted of them; in a
+long epoch it is little, and what is projected counts all of a worker's time as work that can be shared out.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Costs:
     wire
         Bytes.
     once
-        Seconds of ``each`` that a second worker was not seen to shorten.
+        Seconds of ``each`` that a second worker did not shorten: what an epoch costs once, or cores that are used up.
     """
 
     each: float
@@ -64,7 +65,7 @@ class Costs:
 
     def apart(self, cores: int) -> Costs:
         """Return the costs if every worker has so many cores to itself, and is limited by nothing else."""
-        return dataclasses.replace(self, each=self.workers / cores)
+        return dataclasses.replace(self, each=self.workers / cores, once=0.0)
 
     def limits(self, cores: int) -> dict[str, float]:
         """Return the images a second at which each part is used up, if every process has a machine of its own.

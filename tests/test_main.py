@@ -121,6 +121,7 @@ class TestTrial:
         (["compare", "selection", "--until", "0%"], "'0%' is not a share; write 5%"),
         (["compare", "selection", "--minutes", "0"], "Invalid value for '--minutes'"),
         (["trial", "selection"], "Missing argument"),
+        (["selftest", "--faults", "--rounds", "2"], "--faults goes with no other option than --json"),
         (
             ["compare", "batching", "--case", "augment=on", "--case", "data=x1", "--size", "tiny"],
             "no strategy of batching runs with augment=on data=x1; these values go together: "

@@ -19,7 +19,15 @@ from loaders._trial.record import Environment
 
 IMAGES = 640
 small = st.floats(1e-6, 1.0)
-some_costs = st.builds(Costs, each=small, client=small, dispatcher=small, workers=small, wire=st.floats(1, 1e7))
+
+
+def _costs(each: float, share: float, **more: float) -> Costs:
+    return Costs(each=each, once=share * each, **more)
+
+
+some_costs = st.builds(
+    _costs, each=small, share=st.floats(0, 1), client=small, dispatcher=small, workers=small, wire=st.floats(1, 1e7)
+)
 
 
 @given(some_costs, st.integers(1, 64), st.integers(1, 64))
@@ -81,23 +89,28 @@ def test_costs_are_read_from_one_and_two_workers() -> None:
 def test_what_an_epoch_costs_once_is_told_from_what_workers_share(once: float, shared: float, count: int) -> None:
     """Planted; what ends first is known to be the workers."""
     roles = dict.fromkeys(ROLES, 1e-6)
-    cost = _scale.costs([_row(1, once + shared, roles), _row(2, once + shared / 2, roles)])
+    cost = _scale.costs([_row(1, once + shared, roles, wire=1), _row(2, once + shared / 2, roles, wire=1)])
     assert cost is not None
     assert cost.here(count, 2) == pytest.approx(IMAGES / (once + shared / count))
-    assert cost.elsewhere(1, 2) == pytest.approx(IMAGES / (once + shared))
+    assert cost.elsewhere(count, 2) == pytest.approx(count * IMAGES / (once + shared)), "all of it counts as shared"
+    assert cost.apart(2).once == 0
 
 
 def test_where_a_second_worker_gains_nothing_none_is_predicted_to() -> None:
+    """Nor does a second one that gains more than its share promise that others will."""
     cost = _scale.costs([_row(1, 1.0, ROLES), _row(2, 1.1, ROLES)])
     assert cost is not None
     assert cost.here(64, 2) == pytest.approx(IMAGES)
+    lucky = _scale.costs([_row(1, 1.0, ROLES), _row(2, 0.4, ROLES)])
+    assert lucky is not None
+    assert lucky.once == 0
 
 
 def test_a_prediction_is_held_against_what_four_workers_deliver() -> None:
     """Four would deliver 800 images a second by their number; the two cores that all share are used up at 1058."""
     rows = [_row(1, 3.2, ROLES), _row(2, 1.6, ROLES), _row(4, 0.8, ROLES)]
     (said,) = findings.of_scale(_comparison(rows))
-    assert "With storage slow one worker delivers 200 images/s" in said
+    assert "With storage slow one worker (service_1_refreshed) delivers 200 images/s" in said
     assert "; 2 workers deliver 400 images/s, 2.00 times as many;" in said
     assert "4 workers deliver 800 images/s, 4.00 times as many and as many as the 800 predicted" in said
     assert "the client's processors at 6400" in said
@@ -108,6 +121,9 @@ def test_a_prediction_is_held_against_what_four_workers_deliver() -> None:
         "640 images/s, 3.20 times as many and 20 % less than the 800 predicted"
         in findings.of_scale(_comparison(slower))[0]
     )
+    noisy = {"figures": {**rows[2].figures, "time": Estimate(0.9, 0.79, 1.1, 3)}}
+    (open_,) = findings.of_scale(_comparison([*rows[:2], msgspec.structs.replace(rows[2], **noisy)]))
+    assert "4 workers deliver 711 (582 to 810) images/s, 3.56 times as many and as many as the 800 predicted" in open_
     crowded = [_row(1, 3.2, ROLES), _row(2, 1.6, {**ROLES, "workers": 2.35}), _row(4, 1.28, ROLES)]
     assert (
         "500 images/s, 2.50 times as many and as many as the 500 predicted"

@@ -11,16 +11,20 @@ from loaders._trial.record import Record
 
 QUESTION, CASE = "service", {"storage": "local"}
 
+FOR = "batching"
+"""The question whose work is that of ``service``: decoding photographs."""
+
 PAGE = "docs/service.md"
 
 
 def beyond(records: Sequence[Record], answer: Answer) -> str:
     """Say how many workers would do, if loading holds up the step on one machine whatever is taken; else nothing.
 
-    It rests on a comparison of ``service`` on the machine of the answer; without one, nothing is said.
+    It rests on a comparison of ``service`` on the machine of the answer; without one, or of other work than its
+    photographs, nothing is said.
     """
     have, source = answer.settings, answer.source
-    if not answer.bottleneck or source is None:
+    if not answer.bottleneck or source is None or answer.question != FOR:
         return ""
     cost = _costs(records, source.machine)
     if cost is None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 import msgspec
+from click.core import ParameterSource
 
 from loaders import _registry
 from loaders._cli import options
@@ -52,7 +53,9 @@ MINUTES = 10.0
     help=f"Minutes for each check; with --start, in total. [default: {MINUTES:g}; with --start, no limit]",
 )
 @options.as_json
+@click.pass_context
 def command(
+    context: click.Context,
     checks: int,
     subject: str,
     questions: Sequence[str],
@@ -76,8 +79,9 @@ def command(
     """
     from loaders import _terminal
 
-    if is_faults and (is_start or questions or minutes is not None):
-        raise click.UsageError("--faults goes with none of --start, --questions and --minutes")
+    given = {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+    if is_faults and given - {"is_faults", "as_json"}:
+        raise click.UsageError("--faults goes with no other option than --json")
     if is_faults:
         tallies_of_faults = _faults()
         if as_json:

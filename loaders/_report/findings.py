@@ -18,7 +18,7 @@ from loaders._judge import TIME_MARGIN, Judged, fitted, holm
 from loaders._law import Law
 from loaders._resolution import INSTRUMENTS, Calibration
 from loaders._rows import EPOCHS, CaseLaws, Comparison, Row, plain, worked_first
-from loaders._stats import ratio_of
+from loaders._stats import Estimate, ratio_of
 from loaders._words import (
     amount,
     case_in_words,
@@ -475,26 +475,35 @@ def of_scale(comparison: Comparison) -> list[str]:
             continue
         limits = cost.limits(cores)
         ends = ", ".join(f"{name} at {rate:.0f}" for name, rate in limits.items())
-        sentence = f"With {case_in_words(case)} one worker delivers {1 / cost.each:.0f} images/s"
+        one, most = measured[1], cost.most(cores)
+        sentence = f"With {case_in_words(case)} one worker ({one.strategy}) delivers {1 / cost.each:.0f} images/s"
         for count, row in measured.items():
             if count == 1 or not (rate := _scale.rate(row)):
                 continue
-            times = rate.value * cost.each
-            sentence += f"; {count} workers deliver {rate.value:.0f} images/s, {times:.2f} times as many"
+            times = ratio_of(one["time"], row["time"])
+            sentence += f"; {count} workers deliver {_bare(rate, '.0f')} images/s, {_bare(times, '.2f')} times as many"
             if count not in _scale.FROM:
                 predicted = cost.here(count, cores)
-                off = _off(rate.value, predicted)
+                off = _off(rate, predicted)
                 sentence += f" and {off} the {predicted:.0f} predicted for processes that share {cores} cores"
         said.append(
             f"{sentence}. Projected for machines of their own, in images/s: {ends}; "
-            f"more than {cost.most(cores)} workers would add nothing"
+            f"more than {most} worker{'' if most == 1 else 's'} would add nothing"
         )
     return said
 
 
-def _off(measured: float, predicted: float) -> str:
-    away = measured / predicted - 1
-    if abs(away) < SAME:
+def _bare(estimate: Estimate | None, form: str) -> str:
+    """Return a value with its interval, if it has one, and no unit."""
+    if estimate is None or estimate.low is None or estimate.high is None:
+        return "?" if estimate is None else format(estimate.value, form)
+    return f"{estimate.value:{form}} ({estimate.low:{form}} to {estimate.high:{form}})"
+
+
+def _off(measured: Estimate, predicted: float) -> str:
+    away = measured.value / predicted - 1
+    within = measured.low is not None and measured.high is not None and measured.low <= predicted <= measured.high
+    if within or abs(away) < SAME:
         return "as many as"
     return f"{percent(abs(away))} {'more' if away > 0 else 'less'} than"
 

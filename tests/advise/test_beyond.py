@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from loaders._advise.beyond import beyond
 from loaders._advise.choose import Settings
 from loaders._advise.command import advise
 from loaders._trial.metrics import Metrics
@@ -62,3 +63,11 @@ def test_workers_are_proposed_only_beyond_one_machine(step: float, service: list
     assert bool(found.bottleneck) == (step == 0.01)
     assert bool(found.beyond) == bool(said)
     assert said in found.beyond
+
+
+def test_nothing_is_said_of_workers_where_the_work_is_another() -> None:
+    settings = Settings(memory=200 * 2**20, step=0.01)
+    found = advise([*made.run(where=BOX), *_service(0.0001, 0.00125, BOX)], "batching", {}, settings, "box")
+    assert found.beyond
+    records = _service(0.0001, 0.00125, BOX)
+    assert beyond(records, msgspec.structs.replace(found, question="caching")) == ""

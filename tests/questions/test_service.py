@@ -27,7 +27,7 @@ from loaders._errors import InputError, WrongOutputError
 from loaders._faults import UNDISTURBED, Seen
 from loaders._registry import Batch, Job
 from loaders._trial import run_trial
-from loaders.questions.service import PROMISES, SIDE, Files, faults, nodes
+from loaders.questions.service import PROMISES, READS, SIDE, Files, faults, nodes
 from tests.conftest import ROOT
 from tests.test_faults import seen
 from tests.trial.conftest import marked
@@ -184,13 +184,14 @@ def test_a_cluster_ends_with_its_context_whatever_happens(left: Left) -> None:
 def test_a_port_in_use_is_named(left: Left) -> None:
     with socket.create_server(("localhost", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(InputError, match=f"the dispatcher did not come up.*{port}"), nodes.cluster(1, port=port):
+        said = f"the dispatcher did not come up: port {port} seems to be in use"
+        with pytest.raises(InputError, match=said), nodes.cluster(1, port=port):
             pass
     assert left() == []
 
 
 def test_a_dispatcher_that_does_not_come_up_says_why(left: Left) -> None:
-    with pytest.raises(InputError, match=r"the dispatcher did not come up.*nonsense"), nodes.cluster(1, nonsense=1):
+    with pytest.raises(InputError, match=r"the dispatcher did not come up: .*nonsense"), nodes.cluster(1, nonsense=1):
         pass
     assert left() == []
 
@@ -205,6 +206,38 @@ def test_a_dispatcher_that_never_says_anything_is_given_up(
     with pytest.raises(InputError, match="did not come up within 1 s: it said nothing"), nodes.cluster(1):
         pass
     assert left() == []
+
+
+def test_a_node_that_says_something_else_is_given_up(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, left: Left
+) -> None:
+    odd = tmp_path / "odd.py"
+    odd.write_text("import sys, time\nprint('hello', flush=True)\nsys.stderr.write('no port')\nsys.stderr.flush()\n")
+    odd.write_text(odd.read_text() + "time.sleep(600)\n")
+    monkeypatch.setattr(nodes, "SCRIPT", odd)
+    with pytest.raises(InputError, match="the dispatcher did not come up: "), nodes.cluster(1):
+        pass
+    assert left() == []
+
+
+def test_a_node_imports_packages_and_not_the_files_beside_its_script(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Beside it is one that is named as Ray is."""
+    (tmp_path / "keras.py").write_text("raise ValueError('the file beside it')\n")
+    script = tmp_path / "node.py"
+    script.write_text("import sys\nimport keras\nsys.stdin.readline()\nprint(5000, keras.__version__, flush=True)\n")
+    monkeypatch.setattr(nodes, "SCRIPT", script)
+    with nodes.cluster(0) as running:
+        assert running.dispatcher.version
+
+
+def test_what_is_said_of_reads_under_way_is_so() -> None:
+    said = {name: each.doc for name, each in _registry.variants("service").items()}
+    assert "two reads under way" in said["local"]
+    assert "four reads under way, as two workers have" in said["local_4"]
+    assert "eight reads under way, as four workers have" in said["local_8"]
+    assert (READS, 2 * READS, 4 * READS) == (2, 4, 8)
 
 
 def test_another_version_of_tensorflow_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -238,7 +271,7 @@ def test_the_documented_code_runs_as_it_stands(corpus: Corpus, tmp_path: Path, l
     assert [name for name, _ in blocks] == ["dispatcher.py", "worker.py", "loader.py"]
     for name, code in blocks:
         (tmp_path / name).write_text(code)
-    first, second = nodes.free_ports(2)
+    first, *others = nodes.free_ports(3)
     paths = corpus.image_paths[:40]
 
     def start(*command: object) -> subprocess.Popen[str]:
@@ -249,13 +282,13 @@ def test_the_documented_code_runs_as_it_stands(corpus: Corpus, tmp_path: Path, l
     try:
         for command in (
             ("dispatcher.py", first, tmp_path / "work"),
-            ("worker.py", f"localhost:{first}", "localhost", second),
+            *(("worker.py", f"localhost:{first}", "localhost", other) for other in others),
         ):
             servers.append(start(*command))
             assert servers[-1].stdout is not None
             assert servers[-1].stdout.readline() == "up\n"
         loaded = start("loader.py", f"localhost:{first}", *paths)
-        assert loaded.communicate(timeout=120)[0] == "40 images\n"
+        assert loaded.communicate(timeout=120)[0] == "40 images, 40 of them different\n"
     finally:
         for server in servers:
             server.kill()

@@ -139,7 +139,7 @@ FAULTS: dict[str, Fault] = {
 
 CASE = {"storage": "slow"}
 
-LATE, BATCH = 0.4, 8
+LATE, BATCH = 0.2, 8
 """Of an epoch in which something fails: files arrive so many seconds later, so that it lasts longer than a process
 takes to start, in small batches, that show when throughput is back."""
 

@@ -72,13 +72,13 @@ class Node:
         assert self.process.stdout is not None  # noqa: S101 - for the type checker: it is a pipe
         with selectors.DefaultSelector() as selector:
             selector.register(self.process.stdout, selectors.EVENT_READ)
-            said = self.process.stdout.readline() if selector.select(max(0.0, until - time.monotonic())) else b""
-        if not said.strip():
-            within = f" within {UP_WITHIN:.0f} s" if self.process.poll() is None else ""
+            is_heard = bool(selector.select(max(0.0, until - time.monotonic())))
+        port, _, version = (self.process.stdout.readline() if is_heard else b"").decode().strip().partition(" ")
+        if not port.isdecimal():
             self.end()
+            within = "" if is_heard else f" within {UP_WITHIN:.0f} s"
             raise InputError(f"the {self.role} did not come up{within}: {self._complaint()}")
-        port, _, self.version = said.decode().strip().partition(" ")
-        self.port = int(port)
+        self.port, self.version = int(port), version
         self.settings["port"] = self.port
 
     def _complaint(self) -> str:
@@ -152,7 +152,7 @@ def started(role: str) -> Node:
     """Start a process, which imports what it needs and waits until it may ``begin``."""
     errors = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the node
     process = subprocess.Popen(
-        [sys.executable, str(SCRIPT)],
+        [sys.executable, "-P", str(SCRIPT)],  # in its directory are files named as packages are
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=errors,
@@ -198,7 +198,8 @@ def cluster(
     until = time.monotonic() + UP_WITHIN
     running = Cluster(started("dispatcher"))
     try:
-        running.workers += [started("worker") for _ in ports]
+        for _ in ports:
+            running.workers.append(started("worker"))
         running.dispatcher.begin(settings)
         running.dispatcher.await_up(until)
         for worker, port in zip(running.workers, ports, strict=True):

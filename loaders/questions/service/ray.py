@@ -62,14 +62,16 @@ def ray_data(job: Job[Files]) -> Iterable[Batch]:
     import ray
 
     data = job.inputs
-    share = (os.cpu_count() or 1) / (TWO * READS)
+    together = TWO * READS
+    share = (os.cpu_count() or 1) / together
 
     def load(row: dict[str, int]) -> dict[str, Any]:
         time.sleep(data.late)
         return {"image": _by_opencv(data.paths[row["item"]]), "number": row["item"]}
 
     def batches() -> Iterator[Batch]:
-        loaded = ray.data.from_items(list(range(len(data.paths)))).map(load, num_cpus=min(1.0, share))
+        items = ray.data.from_items(list(range(len(data.paths))))
+        loaded = items.map(load, num_cpus=min(1.0, share), concurrency=together)
         for part in loaded.iter_batches(batch_size=job.batch_size, batch_format="numpy"):
             yield part["image"], part["number"]
 
