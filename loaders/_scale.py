@@ -53,7 +53,7 @@ class Costs:
     def here(self, count: int, cores: int) -> float:
         """Return the images a second of so many workers that share the cores of one machine with all others."""
         taken = self.once + (self.each - self.once) / count
-        return min(1 / taken, cores / (self.client + self.dispatcher + self.workers))
+        return min(count / self.each, 1 / taken, cores / (self.client + self.dispatcher + self.workers))
 
     def elsewhere(self, count: int, cores: int) -> float:
         """Return the images a second of so many workers, if every process has a machine of its own."""

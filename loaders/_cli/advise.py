@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from click.core import ParameterSource
 
 from loaders import _registry
 from loaders._cli import options
@@ -88,12 +87,12 @@ def command(
 
     for_folder = ("pixels", "minutes", "out", "force", "report")
     others = ("question", "samples", "given")
+    typed = options.typed(context)
     out_of_place = [
         option
         for parameter in context.command.params
         for option in parameter.opts
-        if parameter.name in (for_folder if folder is None else others)
-        and context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
+        if parameter.name in typed.intersection(for_folder if folder is None else others)
     ]
     if out_of_place:
         raise click.UsageError(f"{', '.join(out_of_place)}: only {'with' if folder is None else 'without'} a folder")

@@ -9,6 +9,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from loaders import _registry
 from loaders._cli.output import say
@@ -151,6 +152,11 @@ def trials(command: Callable[..., T]) -> Callable[..., T]:
     for option in _TRIALS:
         run = option(run)
     return run
+
+
+def typed(context: click.Context) -> set[str]:
+    """Return the names of the parameters that were given on the command line."""
+    return {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
 
 
 def register(outside: Sequence[str]) -> list[str]:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import click
 import msgspec
-from click.core import ParameterSource
 
 from loaders import _registry
 from loaders._cli import options
@@ -79,8 +78,7 @@ def command(
     """
     from loaders import _terminal
 
-    given = {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
-    if is_faults and given - {"is_faults", "as_json"}:
+    if is_faults and options.typed(context) - {"is_faults", "as_json"}:
         raise click.UsageError("--faults goes with no other option than --json")
     if is_faults:
         tallies_of_faults = _faults()

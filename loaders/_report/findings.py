@@ -435,8 +435,7 @@ def of_ceiling(rows: Sequence[Row]) -> str:
     kept = ratio_of(top["time"], best["time"])
     if kept is None:
         return ""
-    interval = "" if kept.low is None or kept.high is None else f" ({kept.low:.0%} to {kept.high:.0%})"
-    return f"{best.strategy} reaches {kept.value:.0%}{interval} of the speed of the best bare pool, {top.strategy}"
+    return f"{best.strategy} reaches {_bare(kept, '.0%')} of the speed of the best bare pool, {top.strategy}"
 
 
 def of_processes(comparison: Comparison) -> list[str]:
@@ -478,9 +477,9 @@ def of_scale(comparison: Comparison) -> list[str]:
         one, most = measured[1], cost.most(cores)
         sentence = f"With {case_in_words(case)} one worker ({one.strategy}) delivers {1 / cost.each:.0f} images/s"
         for count, row in measured.items():
-            if count == 1 or not (rate := _scale.rate(row)):
+            rate, times = _scale.rate(row), ratio_of(one["time"], row["time"])
+            if count == 1 or not (rate and times):
                 continue
-            times = ratio_of(one["time"], row["time"])
             sentence += f"; {count} workers deliver {_bare(rate, '.0f')} images/s, {_bare(times, '.2f')} times as many"
             if count not in _scale.FROM:
                 predicted = cost.here(count, cores)
@@ -493,10 +492,10 @@ def of_scale(comparison: Comparison) -> list[str]:
     return said
 
 
-def _bare(estimate: Estimate | None, form: str) -> str:
+def _bare(estimate: Estimate, form: str) -> str:
     """Return a value with its interval, if it has one, and no unit."""
-    if estimate is None or estimate.low is None or estimate.high is None:
-        return "?" if estimate is None else format(estimate.value, form)
+    if estimate.low is None or estimate.high is None:
+        return format(estimate.value, form)
     return f"{estimate.value:{form}} ({estimate.low:{form}} to {estimate.high:{form}})"
 
 

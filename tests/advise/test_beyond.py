@@ -67,7 +67,7 @@ def test_workers_are_proposed_only_beyond_one_machine(step: float, service: list
 
 def test_nothing_is_said_of_workers_where_the_work_is_another() -> None:
     settings = Settings(memory=200 * 2**20, step=0.01)
-    found = advise([*made.run(where=BOX), *_service(0.0001, 0.00125, BOX)], "batching", {}, settings, "box")
+    service = _service(0.0001, 0.00125, BOX)
+    found = advise([*made.run(where=BOX), *service], "batching", {}, settings, "box")
     assert found.beyond
-    records = _service(0.0001, 0.00125, BOX)
-    assert beyond(records, msgspec.structs.replace(found, question="caching")) == ""
+    assert beyond(service, msgspec.structs.replace(found, question="caching")) == ""

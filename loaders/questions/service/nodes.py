@@ -198,7 +198,7 @@ def cluster(
     until = time.monotonic() + UP_WITHIN
     running = Cluster(started("dispatcher"))
     try:
-        for _ in ports:
+        for _ in ports:  # one by one, so that an interruption ends those that are there
             running.workers.append(started("worker"))
         running.dispatcher.begin(settings)
         running.dispatcher.await_up(until)
