@@ -228,10 +228,17 @@ class Fitted:
         """Return the moderated standard deviation of a strategy's logarithm; infinite if it cannot be estimated."""
         return math.sqrt(self._variances[name])
 
-    def compare(self, one: str, other: str, *, margin: float) -> Judged | None:
-        """Judge the ratio of one to the other; ``None`` without a common round."""
+    def compare(self, one: str, other: str, *, margin: float, picked_from: int = 1) -> Judged | None:
+        """Judge the ratio of one to the other; ``None`` without a common round.
+
+        ``picked_from`` is the number of pairs that could have been compared instead, had they come out as these two
+        did: the intervals then hold for all of them at once (Bonferroni).
+        """
         difference = self.difference(one, other)
-        return judge(difference, margin=margin) if difference else None
+        if difference is None:
+            return None
+        confidence, alike = (1 - (1 - each) / picked_from for each in (CONFIDENCE, ALIKE))
+        return judge(difference, margin=margin, confidence=confidence, alike=alike)
 
     def best(self, among: Collection[str] | None = None, *, margin: float = TIME_MARGIN) -> Best:
         """Return the best set, which holds the true best with a probability of 95 %.

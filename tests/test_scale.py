@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -157,6 +158,28 @@ def test_whether_other_processes_gain_over_reading_in_this_one_comes_out_either_
     (found,) = findings.of_processes(_comparison(rows))
     assert said in found
     assert findings.of_processes(_comparison(rows[2:])) == []
+
+
+@pytest.mark.parametrize(("planted", "least", "most"), [(1.0, 0.0, 0.06), (0.8, 0.95, 1.0)])
+def test_the_best_of_many_is_not_called_faster_because_it_was_picked(planted: float, least: float, most: float) -> None:
+    """24 strategies with processes and 4 without, all alike; then with processes that take eight tenths of the time."""
+    random = np.random.default_rng(5)
+
+    def made(served: bool, place: int, drift: np.ndarray) -> Row:
+        values = np.exp(np.log(planted if served else 1.0) + drift + random.normal(0, 0.03, 8))
+        row = _row(place, float(values.mean()), ROLES if served else {}, strategy=f"{served}_{place}")
+        return msgspec.structs.replace(row, times=dict(enumerate(values.tolist())))
+
+    told = []
+    for _ in range(200):
+        drift = random.normal(0, 0.1, 8)
+        (found,) = findings.of_processes(
+            _comparison(
+                [made(served, place, drift) for served, count in ((True, 24), (False, 4)) for place in range(count)]
+            )
+        )
+        told.append("× faster" in found or "× slower" in found)
+    assert least <= np.mean(told) <= most
 
 
 def test_what_is_measured_predicted_and_projected_is_told_apart_in_the_chart() -> None:

@@ -439,20 +439,23 @@ def of_ceiling(rows: Sequence[Row]) -> str:
 
 
 def of_processes(comparison: Comparison) -> list[str]:
-    """Say for each case whether processes that serve a loader gain over the best loader without, both as they are."""
+    """Say for each case whether processes that serve a loader gain over the best loader without, both as they are.
+
+    Each is the best of its side, so the interval is corrected for the pairs that they were picked from.
+    """
     said = []
     for case, rows in comparison.cases:
         timed = sorted((row for row in rows if row["time"] and row.tier == "identical"), key=_time)
-        served = next((row for row in timed if row.roles), None)
-        alone = next((row for row in timed if not row.roles), None)
-        if served is None or alone is None:
+        served, alone = ([row for row in timed if bool(row.roles) is is_served] for is_served in (True, False))
+        if not (served and alone):
             continue
         judged = fitted({row.strategy: row.times for row in timed}).compare(
-            served.strategy, alone.strategy, margin=TIME_MARGIN
+            served[0].strategy, alone[0].strategy, margin=TIME_MARGIN, picked_from=len(served) * len(alone)
         )
         said.append(
-            f"With {case_in_words(case)} the fastest that reads through other processes, {served.strategy}, takes "
-            f"{_took(served)}, and {alone.strategy}, in the process that trains, {_took(alone)}: {times(judged)}"
+            f"With {case_in_words(case)} the fastest that reads through other processes, {served[0].strategy}, takes "
+            f"{_took(served[0])}, and {alone[0].strategy}, in the process that trains, {_took(alone[0])}: "
+            f"{times(judged)}"
         )
     return said
 
