@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -14,9 +15,11 @@ import pytest
 from hypothesis import settings
 
 from loaders import _registry
+from loaders._compare import Plan
 from loaders._corpus import Corpus, open_corpus
 from loaders._registry import declare, outside
 from loaders._trial import Record, Trial, pages, run_trial
+from loaders._trial.forks import Forks
 from loaders._trial.launch import Server
 
 # No test depends on an absolute time; the gate tries the same examples each time, HYPOTHESIS_PROFILE=explore new ones.
@@ -28,6 +31,7 @@ ROOT = Path(__file__).parents[1]
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 Strategy = Callable[..., Record]
+Measure = Callable[[Plan, str, dict[str, str]], Record]
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -82,6 +86,23 @@ def command(tmp_path: Path) -> Command:
         )
 
     return run
+
+
+@pytest.fixture(scope="session")
+def measure() -> Iterator[Measure]:
+    """Run a trial as a comparison does: in a fork where that can be, which spares each the import of TensorFlow."""
+    with contextlib.ExitStack() as stack:
+        forks: dict[str, Forks] = {}
+
+        def run(plan: Plan, strategy: str, case: dict[str, str]) -> Record:
+            trial = plan.trial(strategy, case, 1)
+            if not (plan.forks and plan.may_fork(strategy)):
+                return run_trial(trial, plan.corpus)
+            if plan.question not in forks:
+                forks[plan.question] = stack.enter_context(Forks(plan.modules))
+            return forks[plan.question].run(trial, plan.corpus)
+
+        yield run
 
 
 @pytest.fixture

@@ -10,17 +10,18 @@ import pytest
 
 from loaders import _compare, _registry
 from loaders._corpus import Corpus
-from loaders._trial import Metrics, memory, prepare, run_trial, timing
+from loaders._trial import Metrics, memory, prepare, timing
 from loaders._trial.drain import drain
+from tests.conftest import Measure
 
 DECODED = 48 * 224 * 224 * 3 * 4
 ROOT = Path(__file__).parents[2]
 
 
-def _metrics(corpus: Corpus, strategy: str) -> Metrics:
+def _metrics(measure: Measure, corpus: Corpus, strategy: str) -> Metrics:
     planned = _compare.plan("caching", corpus)
     assert planned.epochs == 3  # without later epochs there is nothing to compare
-    record = run_trial(planned.trial(strategy, {"data": "x16"}, 1), corpus)
+    record = measure(planned, strategy, {"data": "x16"})
     assert record.status == "ok", record.message
     return record.metrics
 
@@ -62,7 +63,7 @@ def test_a_cache_in_memory_holds_what_was_decoded(corpus: Corpus) -> None:
     assert 0.9 * DECODED < held["cache_after_decode"] < 1.2 * DECODED
 
 
-def test_a_cache_spares_the_work_of_later_epochs(corpus: Corpus) -> None:
+def test_a_cache_spares_the_work_of_later_epochs(corpus: Corpus, measure: Measure) -> None:
     trial = _compare.plan("caching", corpus).trial("cache_after_decode", {"data": "x16"}, 1)
     # Smaller batches than a trial's, of which these few pictures make two: too few to tell what is steady.
     job = prepare.job_of(trial, _registry.find_question("caching"), corpus, batch_size=8)
@@ -70,12 +71,12 @@ def test_a_cache_spares_the_work_of_later_epochs(corpus: Corpus) -> None:
     steady = timing.steady_time(timelines)
     assert steady is not None
     assert steady < timing.epoch_time(timelines[0])
-    assert _metrics(corpus, "cache_after_decode").disk_bytes is None
+    assert _metrics(measure, corpus, "cache_after_decode").disk_bytes is None
 
 
-def test_a_cache_on_disk_writes_what_was_decoded_and_reads_it_again(corpus: Corpus) -> None:
+def test_a_cache_on_disk_writes_what_was_decoded_and_reads_it_again(corpus: Corpus, measure: Measure) -> None:
     for strategy in ("cache_to_file", "snapshot_to_disk"):
-        metrics = _metrics(corpus, strategy)
+        metrics = _metrics(measure, corpus, strategy)
         assert metrics.disk_bytes
         assert DECODED <= metrics.disk_bytes < 1.1 * DECODED
 

@@ -12,8 +12,9 @@ import pytest
 from loaders import _compare, _registry
 from loaders._corpus import Corpus
 from loaders._registry import Batch, Job
-from loaders._trial import Record, run_trial
+from loaders._trial import Record
 from loaders.questions import known_issues
+from tests.conftest import Measure
 
 QUESTION = _registry.find_question("known_issues")
 STEPS, FILES, PATHS = ({"data": name} for name in ("steps", "files", "paths"))
@@ -25,8 +26,8 @@ def _job(corpus: Corpus, case: dict[str, str], epochs: int = 1) -> Job[Any]:
     return Job(corpus, QUESTION.prepare(corpus, case, 1), case, 1, epochs=epochs)
 
 
-def _trial(corpus: Corpus, strategy: str, case: dict[str, str], **more: Any) -> Record:
-    return run_trial(_compare.plan("known_issues", corpus, **more).trial(strategy, case, 1), corpus)
+def _trial(measure: Measure, corpus: Corpus, strategy: str, case: dict[str, str], **more: Any) -> Record:
+    return measure(_compare.plan("known_issues", corpus, **more), strategy, case)
 
 
 def test_no_loader_is_chosen_from_it() -> None:
@@ -105,8 +106,8 @@ def test_a_shuffle_within_a_window_is_told_from_a_whole_one() -> None:
 
 
 @pytest.mark.parametrize("strategy", ["from_generator", "py_function", "keras_pydataset_workers"])
-def test_a_report_is_run_over_four_epochs_in_one_pass(corpus: Corpus, strategy: str) -> None:
-    record = _trial(corpus, strategy, STEPS, epochs=4)
+def test_a_report_is_run_over_four_epochs_in_one_pass(corpus: Corpus, measure: Measure, strategy: str) -> None:
+    record = _trial(measure, corpus, strategy, STEPS, epochs=4)
     assert record.status == "ok", record.message
     assert record.metrics.memory_trace is not None
     assert record.metrics.batches
@@ -114,14 +115,15 @@ def test_a_report_is_run_over_four_epochs_in_one_pass(corpus: Corpus, strategy: 
     assert record.metrics.left_behind == 0
 
 
-def test_the_page_shows_what_is_reported_where_and_whether_it_is_so(corpus: Corpus, tmp_path: Path) -> None:
+def test_the_page_shows_what_is_reported_where_and_whether_it_is_so(
+    corpus: Corpus, measure: Measure, tmp_path: Path
+) -> None:
     from loaders._report import page, sets
     from loaders._trial import log
 
     for strategy in ("python_loop", "from_generator"):
         for index in range(3):
-            trial = _compare.plan("known_issues", corpus).trial(strategy, STEPS, 1)
-            record = run_trial(trial, corpus)
+            record = _trial(measure, corpus, strategy, STEPS)
             log.append(tmp_path / "m" / log.NAME, _of_round(record, index))
     html = page.render(sets.collect(tmp_path))
     assert '<a href="https://github.com/tensorflow/tensorflow/issues/65675">tensorflow/tensorflow#65675</a>' in html

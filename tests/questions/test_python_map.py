@@ -10,15 +10,15 @@ from loaders import _compare, _registry
 from loaders._corpus import Corpus
 from loaders._errors import WrongOutputError
 from loaders._registry import Job, Meter
-from loaders._trial import Record, run_trial
+from loaders._trial import Record
+from tests.conftest import Measure
 
 QUESTION = _registry.find_question("python_map")
 DECODE, SCALAR, ARRAY = {"work": "decode"}, {"work": "scalar"}, {"work": "array"}
 
 
-def _trial(corpus: Corpus, strategy: str, case: dict[str, str], outside: tuple[str, ...] = (), **more: Any) -> Record:
-    planned = _compare.plan("python_map", corpus, outside=outside, **more)
-    return run_trial(planned.trial(strategy, case, 1), corpus)
+def _trial(measure: Measure, corpus: Corpus, strategy: str, case: dict[str, str], **more: Any) -> Record:
+    return measure(_compare.plan("python_map", corpus, **more), strategy, case)
 
 
 def _job(corpus: Corpus, case: dict[str, str]) -> Job[Any]:
@@ -36,20 +36,22 @@ def planted(job):
         {body}
     def mapped(place):
         return tf.numpy_function(body, [place], tf.float32), place[tf.newaxis]
-    return tf.data.Dataset.range(job.inputs.count).map(mapped, num_parallel_calls={calls})
+    return tf.data.Dataset.range(job.inputs.count).map(mapped, num_parallel_calls=1)
 '''
 
 
-def _planted(corpus: Corpus, tmp_path: Path, body: str, calls: int = 1, deadline: float = 60.0) -> Record:
+def _planted(measure: Measure, corpus: Corpus, tmp_path: Path, body: str) -> Record:
     file = tmp_path / "planted.py"
-    file.write_text(PLANTED.format(body=body, calls=calls))
+    file.write_text(PLANTED.format(body=body))
     _registry.load_files([file])
-    return _trial(corpus, "planted", {"work": "gil"}, (str(file),), deadline=deadline)
+    return _trial(measure, corpus, "planted", {"work": "gil"}, outside=(str(file),), deadline=60.0)
 
 
 @pytest.mark.python
-def test_a_body_that_raises_is_named_with_its_own_line(corpus: Corpus, tmp_path: Path, forget: None) -> None:
-    record = _planted(corpus, tmp_path, "return np.full(1, 1 / (int(place) - 5), np.float32)")
+def test_a_body_that_raises_is_named_with_its_own_line(
+    corpus: Corpus, measure: Measure, tmp_path: Path, forget: None
+) -> None:
+    record = _planted(measure, corpus, tmp_path, "return np.full(1, 1 / (int(place) - 5), np.float32)")
     assert record.status == "failed"
     assert "ZeroDivisionError: " in record.message
     assert "(planted.py, line 9, in body), raised in a body that TensorFlow called" in record.message
@@ -58,23 +60,26 @@ def test_a_body_that_raises_is_named_with_its_own_line(corpus: Corpus, tmp_path:
 @pytest.mark.parametrize("body", ["return np.zeros((2,), np.float32)", "return np.zeros((1,), np.float64)"])
 def test_a_body_with_another_shape_or_dtype_is_no_result(
     corpus: Corpus,
+    measure: Measure,
     tmp_path: Path,
     body: str,
     forget: None,
 ) -> None:
-    record = _planted(corpus, tmp_path, body)
+    record = _planted(measure, corpus, tmp_path, body)
     assert record.status in ("wrong_output", "failed"), record.message
 
 
-def test_bodies_in_flight_are_counted_not_assumed(corpus: Corpus) -> None:
-    one, eight = (_trial(corpus, name, ARRAY).metrics for name in ("py_function_1", "py_function_8_private_threads"))
+def test_bodies_in_flight_are_counted_not_assumed(corpus: Corpus, measure: Measure) -> None:
+    one, eight = (
+        _trial(measure, corpus, name, ARRAY).metrics for name in ("py_function_1", "py_function_8_private_threads")
+    )
     assert one.bodies_in_flight == 1
     assert eight.bodies_in_flight
     assert 1 < eight.bodies_in_flight <= 8
 
 
-def test_a_slow_consumer_lets_elements_wait(corpus: Corpus) -> None:
-    metrics = _trial(corpus, "py_function_4_prefetch_8", ARRAY).metrics
+def test_a_slow_consumer_lets_elements_wait(corpus: Corpus, measure: Measure) -> None:
+    metrics = _trial(measure, corpus, "py_function_4_prefetch_8", ARRAY).metrics
     assert metrics.waiting
     assert metrics.waiting >= 8
     assert metrics.waiting_bytes == pytest.approx(metrics.waiting * 40 * 2**20, rel=0.01)

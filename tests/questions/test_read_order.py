@@ -14,7 +14,8 @@ from loaders._contract import Quality
 from loaders._corpus import Corpus, load_corpus
 from loaders._errors import WrongOutputError
 from loaders._registry import Job
-from loaders._trial import Record, run_trial
+from loaders._trial import Record
+from tests.conftest import Measure
 
 JPEG, TENSOR, INT64 = ({"record": record, "data": "x16"} for record in ("jpeg", "tensor", "int64"))
 QUESTION = _registry.find_question("read_order")
@@ -30,9 +31,8 @@ def _quality(corpus: Corpus, strategy: str, case: dict[str, str] = JPEG, seed: i
     return QUESTION.check(job, variant, variant.build(job))
 
 
-def _trial(corpus: Corpus, strategy: str, case: dict[str, str] = JPEG, epochs: int = 1) -> Record:
-    planned = _compare.plan("read_order", corpus, epochs=epochs)
-    return run_trial(planned.trial(strategy, case, 1), corpus)
+def _trial(measure: Measure, corpus: Corpus, strategy: str, case: dict[str, str] = JPEG, epochs: int = 1) -> Record:
+    return measure(_compare.plan("read_order", corpus, epochs=epochs), strategy, case)
 
 
 @pytest.mark.parametrize("strategy", ["range_indexed", "interleave", "mixed_parallel_reads", "interleave_trim"])
@@ -111,19 +111,19 @@ def test_the_floor_is_the_shuffle_buffer_and_a_batch(corpus: Corpus) -> None:
     ],
 )
 def test_an_allocators_setting_is_part_of_the_trial_and_of_no_other(
-    corpus: Corpus, strategy: str, setting: dict[str, str]
+    corpus: Corpus, measure: Measure, strategy: str, setting: dict[str, str]
 ) -> None:
-    record = _trial(corpus, strategy, TENSOR)
+    record = _trial(measure, corpus, strategy, TENSOR)
     assert record.status == "ok", record.message
     found = {name: value for name, value in record.environment.variables.items() if name.startswith("MALLOC")}
     assert found == setting
 
 
 def test_an_allocator_that_is_not_installed_is_skipped_in_words(
-    corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+    corpus: Corpus, measure: Measure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ctypes.util.find_library", lambda _: None)
-    record = _trial(corpus, "interleave_jemalloc", TENSOR)
+    record = _trial(measure, corpus, "interleave_jemalloc", TENSOR)
     assert (record.status, record.message) == ("skipped", "the library jemalloc is not installed")
 
 
@@ -158,28 +158,28 @@ def _rename_a_feature(path: Path) -> None:
     ids=["cut off", "flipped bit", "missing", "empty", "wrong feature"],
 )
 def test_damage_names_the_file_and_the_record(
-    corpus: Corpus, tmp_path: Path, harm: Callable[[Path], object], said: str
+    corpus: Corpus, measure: Measure, tmp_path: Path, harm: Callable[[Path], object], said: str
 ) -> None:
     root = tmp_path / "damaged"
     shutil.copytree(corpus.root, root)
     damaged = load_corpus(root)
     harm(Path(damaged.shard_paths[2]))
-    record = _trial(damaged, "interleave")
+    record = _trial(measure, damaged, "interleave")
     assert record.status in ("failed", "wrong_output")
     assert f"{Path(damaged.shard_paths[2]).name}" in record.message
     assert said in record.message
 
 
-def test_what_ignoring_errors_loses_stands_in_the_record(corpus: Corpus, tmp_path: Path) -> None:
+def test_what_ignoring_errors_loses_stands_in_the_record(corpus: Corpus, measure: Measure, tmp_path: Path) -> None:
     root = tmp_path / "damaged"
     shutil.copytree(corpus.root, root)
     damaged = load_corpus(root)
     _cut(Path(damaged.shard_paths[2]))
-    record = _trial(damaged, "parallel_reads_ignore_errors", epochs=2)
+    record = _trial(measure, damaged, "parallel_reads_ignore_errors", epochs=2)
     assert record.status == "ok", record.message
     assert record.metrics.lost == 1
     assert record.message == "lost 1 of 48 samples"
-    assert _trial(corpus, "parallel_reads_ignore_errors").metrics.lost is None
+    assert _trial(measure, corpus, "parallel_reads_ignore_errors").metrics.lost is None
 
 
 def test_an_encoding_that_was_left_incomplete_is_made_again(corpus: Corpus) -> None:

@@ -10,7 +10,8 @@ from loaders import _compare, _registry
 from loaders._corpus import Corpus
 from loaders._errors import WrongOutputError
 from loaders._registry import Job
-from loaders._trial import Record, run_trial
+from loaders._trial import Record
+from tests.conftest import Measure
 
 QUESTION = _registry.find_question("record_format")
 WARM, COLD = {"page_cache": "warm", "data": "x16"}, {"page_cache": "cold", "data": "x16"}
@@ -21,9 +22,8 @@ def _job(corpus: Corpus, converted: Path) -> Job[Any]:
     return Job(corpus, QUESTION.prepare(corpus, WARM, 1), WARM, 1, directory=converted)
 
 
-def _trial(corpus: Corpus, strategy: str, case: dict[str, str], outside: tuple[str, ...] = ()) -> Record:
-    planned = _compare.plan("record_format", corpus, outside=outside)
-    return run_trial(planned.trial(strategy, case, 1), corpus)
+def _trial(measure: Measure, corpus: Corpus, strategy: str, case: dict[str, str], **more: Any) -> Record:
+    return measure(_compare.plan("record_format", corpus, **more), strategy, case)
 
 
 def test_a_wrong_box_is_caught(corpus: Corpus, tmp_path: Path) -> None:
@@ -38,8 +38,8 @@ def test_a_wrong_box_is_caught(corpus: Corpus, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the page cache is asked on Linux only")
 @pytest.mark.parametrize("case", [WARM, COLD])
-def test_a_trial_measures_conversion_and_reading_apart(corpus: Corpus, case: dict[str, str]) -> None:
-    record = _trial(corpus, "serialize_tensor", case)
+def test_a_trial_measures_conversion_and_reading_apart(corpus: Corpus, measure: Measure, case: dict[str, str]) -> None:
+    record = _trial(measure, corpus, "serialize_tensor", case)
     if record.status == "skipped":
         pytest.skip(record.message)
     metrics = record.metrics
@@ -53,8 +53,8 @@ def test_a_trial_measures_conversion_and_reading_apart(corpus: Corpus, case: dic
     assert share <= 0.02 if case == COLD else share >= 0.98
 
 
-def test_separate_files_convert_nothing(corpus: Corpus) -> None:
-    metrics = _trial(corpus, "separate_files", WARM).metrics
+def test_separate_files_convert_nothing(corpus: Corpus, measure: Measure) -> None:
+    metrics = _trial(measure, corpus, "separate_files", WARM).metrics
     assert metrics.convert_time is None
     assert metrics.disk_bytes == sum(Path(path).stat().st_size for path in corpus.image_paths)
 
@@ -70,10 +70,10 @@ def planted(job):
 '''
 
 
-def test_a_conversion_that_fails_says_why(corpus: Corpus, tmp_path: Path, forget: None) -> None:
+def test_a_conversion_that_fails_says_why(corpus: Corpus, measure: Measure, tmp_path: Path, forget: None) -> None:
     file = tmp_path / "planted.py"
     file.write_text(PLANTED.format(body='raise OSError("no room left")'))
     _registry.load_files([file])
-    record = _trial(corpus, "planted", WARM, (str(file),))
+    record = _trial(measure, corpus, "planted", WARM, outside=(str(file),))
     assert record.status == "failed"
     assert "the conversion failed: OSError: no room left (planted.py, line 4, in convert)" in record.message
