@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import os
 import random
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,7 @@ from loaders._corpus import Corpus
 from loaders._errors import WrongOutputError
 from loaders._registry import Job, Skip
 from loaders._trial.prepare import require
+from loaders.questions.service import nodes
 
 EVERY = [
     (name, strategy, case)
@@ -27,10 +31,35 @@ EVERY = [
 ]
 
 
+@pytest.fixture
+def young() -> Iterator[None]:
+    """Spare a strategy that collects garbage what the tests before it have left: that takes half a second each time."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+@pytest.fixture(scope="module")
+def clusters() -> Iterator[Callable[..., AbstractContextManager[nodes.Cluster]]]:
+    """Every cluster that is asked for, started once: that takes longer than the epochs of all that ask for it."""
+    cluster = nodes.cluster  # as it is before the tests replace it
+    with ExitStack() as stack:
+        started = cache(lambda workers, fixed: stack.enter_context(cluster(workers, fixed=fixed)))
+        yield lambda workers, *, fixed=False: nullcontext(started(workers, fixed))
+
+
+@pytest.mark.usefixtures("young")
 @pytest.mark.parametrize(("question", "strategy", "case"), EVERY, ids=str)
 def test_every_strategy_delivers_what_its_question_asks_for(
-    corpus: Corpus, tmp_path: Path, question: str, strategy: str, case: dict[str, str]
+    corpus: Corpus,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    clusters: Callable[..., AbstractContextManager[nodes.Cluster]],
+    question: str,
+    strategy: str,
+    case: dict[str, str],
 ) -> None:
+    monkeypatch.setattr(nodes, "cluster", clusters)
     asked, variant = _registry.find_question(question), _registry.find_variant(question, strategy)
     job = Job(corpus, asked.prepare(corpus, case, 7), case, 7, directory=tmp_path)
     try:
