@@ -8,8 +8,8 @@ LOADERS := $(BIN)/python -m loaders
 TORCH ?= torch==2.13.0
 SITE := .asv/html
 MINUTES ?= 4
-# Two tests at a time: mostly they wait, for imports, deadlines and processes.
-TESTS ?= -n 2 --dist worksteal
+# Three tests at a time: mostly they wait, for imports, deadlines and processes.
+TESTS ?= -n 3 --dist worksteal
 export BASE ?= main
 
 .DEFAULT_GOAL := help
