@@ -162,7 +162,7 @@ def test_whether_other_processes_gain_over_reading_in_this_one_comes_out_either_
 
 @pytest.mark.parametrize(("planted", "least", "most"), [(1.0, 0.0, 0.06), (0.8, 0.95, 1.0)])
 def test_the_best_of_many_is_not_called_faster_because_it_was_picked(planted: float, least: float, most: float) -> None:
-    """24 strategies with processes and one without, all alike; then with processes that take eight tenths of the time."""
+    """24 strategies with processes and one without, alike; then with processes that take eight tenths of the time."""
     random = np.random.default_rng(5)
 
     def made(served: bool, place: int, drift: np.ndarray) -> Row:

@@ -114,18 +114,19 @@ def test_every_promise_belongs_to_a_strategy() -> None:
 
 
 def test_slow_storage_is_late_by_as_much_as_is_said_and_reads_overlap(corpus: Corpus) -> None:
-    """Some four reads under way take less time than some one; which image comes is the same."""
+    """Four reads under way take less time than one, each at its quickest; which image comes is the same."""
     job = _job(corpus, SLOW)
     from loaders.questions.service import of_files
 
-    taken, numbers = {}, {}
-    for reads in (1, 4):
+    taken: dict[int, list[float]] = {1: [], 4: []}
+    numbers = {}
+    for reads in (1, 4) * 3:
         begun = time.monotonic()
         numbers[reads] = Counter(int(each) for _, batch in of_files(job, reads) for each in batch)
-        taken[reads] = time.monotonic() - begun
+        taken[reads].append(time.monotonic() - begun)
     assert numbers[1] == numbers[4] == Counter(range(len(job.inputs.paths)))
-    assert taken[1] >= len(job.inputs.paths) * job.inputs.late / 2, "the next one is begun a little ahead"
-    assert taken[4] < 0.8 * taken[1]
+    assert min(taken[1]) >= len(job.inputs.paths) * job.inputs.late / 2, "the next one is begun a little ahead"
+    assert min(taken[4]) < 0.8 * min(taken[1])
 
 
 def test_a_trial_counts_every_process_and_leaves_none(corpus: Corpus, left: Left) -> None:
