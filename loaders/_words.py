@@ -26,7 +26,7 @@ MIB = 2**20
 def duration(seconds: float) -> str:
     """Return a duration with three digits: ``1.04 s``, ``83.4 ms``, ``212 µs``."""
     for factor, unit in ((1.0, "s"), (1e3, "ms"), (1e6, "µs")):
-        if abs(seconds) * factor >= 1 or unit == "µs":
+        if abs(seconds) * factor >= 0.9995 or unit == "µs":  # 999.6 ms is 1.00 s, not 1000 ms
             return f"{_digits(seconds * factor)} {unit}"
     raise AssertionError("unreachable: the last unit always returns")
 

@@ -234,12 +234,15 @@ def _in_reach(due: Sequence[_State], seconds: float, questions: int) -> list[_St
     """Return the strategies whose next blocks are run: first those that are nearest to a decision.
 
     A strategy that cannot be decided in the time left waits, so that others can be; the nearest one never waits. It
-    waits at looks alone: when it is judged must not depend on what its latest blocks have shown.
+    waits at looks alone, or before its first one, when nothing is judged: when it is judged must not depend on what its
+    latest blocks have shown.
     """
-    found = [each for each in due if each.count not in LOOKS]
+    found = [each for each in due if each.count > LOOKS[0] and each.count not in LOOKS]
     left = seconds - sum(each.seconds_to_look for each in found)
-    for each in sorted((each for each in due if each.count in LOOKS), key=lambda each: each.seconds_to_go(questions)):
-        left -= each.seconds_to_go(questions)
+    waiting = [(each.seconds_to_look, each) for each in due if each.count < LOOKS[0]]
+    waiting += [(each.seconds_to_go(questions), each) for each in due if each.count in LOOKS]
+    for needed, each in sorted(waiting, key=lambda pair: pair[0]):
+        left -= needed
         if left >= 0 or not found:
             found.append(each)
     return found

@@ -211,6 +211,16 @@ def test_time_that_cannot_decide_a_strategy_goes_to_those_that_it_can() -> None:
     assert [found[f"near {each}"].time.verdict for each in range(3)] == ["no difference"] * 3  # type: ignore[union-attr]
 
 
+def test_too_little_time_for_all_decides_those_that_it_reaches() -> None:
+    clock = Clock()
+    slow = [_noisy(clock, f"slow {each}", 0.001, seconds=8.0) for each in range(2)]
+    quick = [_noisy(clock, f"quick {each}", 0.001) for each in range(6)]
+    one = 4 * (6 * 1 + 2 * 8)
+    found = _run(clock, *slow, *quick, seconds=one + (LOOKS[0] - 1) * 4 * 7)
+    assert [found[f"quick {each}"].time.verdict for each in range(6)] == ["no difference"] * 6  # type: ignore[union-attr]
+    assert [found[f"slow {each}"].time.verdict for each in range(2)] == ["undecided"] * 2  # type: ignore[union-attr]
+
+
 def test_a_strategy_waits_at_looks_alone() -> None:
     clock = Clock()
     found = _run(clock, *(_noisy(clock, str(each), 0.02 * (each + 1)) for each in range(5)), seconds=400)
