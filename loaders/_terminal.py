@@ -195,12 +195,13 @@ def checking(seconds: float) -> Iterator[Callable[[list[Outcome]], None]]:
         begun = time.monotonic()
 
         def told(outcomes: list[Outcome]) -> None:
+            asked = [each for each in outcomes if not each.skipped]
             left = [
                 each.name
-                for each in outcomes
+                for each in asked
                 if any(one.verdict == "undecided" for one in each.judgements) or not each.judgements
             ]
-            bar.update(task, completed=time.monotonic() - begun, left=f"{len(left)} of {len(outcomes)} undecided")
+            bar.update(task, completed=time.monotonic() - begun, left=f"{len(left)} of {len(asked)} undecided")
 
         yield told
 

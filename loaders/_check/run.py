@@ -53,6 +53,8 @@ class Outcome(msgspec.Struct, frozen=True):
         The metric used as time, if it is not the one that ranks the question because a side lacks that.
     start
         How its trials started on both sides: ``fresh`` or ``forked``.
+    skipped
+        Why neither side runs it here, such as a package that is not installed. Empty otherwise.
     """
 
     name: str
@@ -63,6 +65,7 @@ class Outcome(msgspec.Struct, frozen=True):
     failures: Failures = NONE_FAILED
     timed_by: str = ""
     start: str = "fresh"
+    skipped: str = ""
 
     @property
     def is_regression(self) -> bool:
@@ -86,10 +89,11 @@ class _State:
         self.seconds = 0.0
         self.judged: tuple[int, Outcome] | None = None
         self.failed: dict[str, list[str]] = {"a": [], "b": []}
+        self.skips: dict[str, str] = {}
         self.schemas: dict[str, int | None] = {"a": None, "b": None}
 
     def run_block(self, seed: int) -> None:
-        """Run A B B A and keep what is ok; both sides get the same seed."""
+        """Run A B B A and keep what is ok; both sides get the same seed. What both skip at first is left at that."""
         found: dict[str, list[dict[str, Any]]] = {"a": [], "b": []}
         for letter in "abba":
             record = (self.subject.a if letter == "a" else self.subject.b)(seed)
@@ -98,8 +102,17 @@ class _State:
                 found[letter].append(record["metrics"])
             else:
                 self.failed[letter].append(f"{record['status'].replace('_', ' ')}: {record['message']}".rstrip(": "))
+                if record["status"] == "skipped" and self.count == 0:
+                    self.skips[letter] = record["message"]
+            if self.skipped:
+                break
         self.count += 1
         self.measured.append(found)
+
+    @property
+    def skipped(self) -> str:
+        """Why neither side runs it here."""
+        return self.skips["b"] if len(self.skips) == len(self.failed) else ""
 
     @property
     def failures(self) -> Failures:
@@ -113,7 +126,7 @@ class _State:
 
     def is_due(self, questions: int) -> bool:
         """Whether another block may decide something."""
-        if self.are_two_instruments:
+        if self.are_two_instruments or self.skipped:
             return False
         if self.count not in LOOKS and not self.failures.is_hopeless:
             return True  # without judging, which takes a while and is not needed yet
@@ -141,6 +154,8 @@ class _State:
 
     def _outcome(self, questions: int) -> Outcome:
         subject = self.subject
+        if self.skipped:
+            return Outcome(subject.name, None, None, start=subject.start, skipped=self.skipped)
         words = [f"{side.upper()} {messages[0]}" for side, messages in self.failed.items() if messages]
         if self.are_two_instruments:
             words.append(
@@ -213,21 +228,25 @@ def run(
     end = clock() + seconds
     states: list[_State] = []
     states += [_State(each, states) for each in subjects]
-    shared = questions or sum(len(each.figures) + 1 for each in subjects)
+
+    def shared() -> int:
+        """Return the number of questions, which the first round settles: what is skipped asks none."""
+        return questions or sum(len(each.subject.figures) + 1 for each in states if not each.skipped)
+
     seed = 0
-    while due := _in_reach([each for each in states if each.is_due(shared)], end - clock(), shared):
+    while due := _in_reach([each for each in states if each.is_due(shared())], end - clock(), shared()):
         seed += 1
         random.Random(seed).shuffle(due)  # noqa: S311
         begin()
         for each in due:
             before = clock()
             if before >= end:
-                return [state.outcome(shared) for state in states]
+                return [state.outcome(shared()) for state in states]
             each.run_block(seed)
             each.seconds += clock() - before
             if told:
-                told([state.outcome(shared) for state in states])
-    return [each.outcome(shared) for each in states]
+                told([state.outcome(shared()) for state in states])
+    return [each.outcome(shared()) for each in states]
 
 
 def _in_reach(due: Sequence[_State], seconds: float, questions: int) -> list[_State]:

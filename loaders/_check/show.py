@@ -12,8 +12,9 @@ HEADINGS = ("strategy", "time", "change", "memory", "change", "blocks", "start",
 
 
 def lines(outcomes: Sequence[Outcome]) -> list[tuple[str, ...]]:
-    """Return the cells under ``HEADINGS``, a line for each strategy, regressions first."""
-    ordered = sorted(outcomes, key=lambda each: (not each.is_regression, bool(each.message), each.name))
+    """Return the cells under ``HEADINGS``, a line for each strategy that was not skipped, regressions first."""
+    run = [each for each in outcomes if not each.skipped]
+    ordered = sorted(run, key=lambda each: (not each.is_regression, bool(each.message), each.name))
     return [_line(each) for each in ordered]
 
 
@@ -69,7 +70,7 @@ def summary(outcomes: Sequence[Outcome]) -> str:
     """Return the verdict on the change in one sentence."""
     worse = [each.name for each in outcomes if each.is_regression]
     open_ = [each.name for each in outcomes if any(one.verdict == "undecided" for one in each.judgements)]
-    unmeasured = [each.name for each in outcomes if not each.judgements and not each.broken]
+    unmeasured = [each.name for each in outcomes if not (each.judgements or each.broken or each.skipped)]
     failing = [each.name for each in outcomes if each.broken]
     elsewise = [each.name for each in outcomes if each.timed_by]
     regressions = "regression" if len(worse) == 1 else "regressions"
@@ -80,6 +81,9 @@ def summary(outcomes: Sequence[Outcome]) -> str:
         said.append(f"undecided (more time would decide): {', '.join(open_)}")
     if unmeasured:
         said.append(f"not measured: {', '.join(unmeasured)}")
+    for why in sorted({each.skipped for each in outcomes} - {""}):
+        names = [each.name for each in outcomes if each.skipped == why]
+        said.append(f"skipped on both sides ({why}): {', '.join(names)}")
     if elsewise:
         said.append(f"timed by the whole first epoch because not every trial has a steady time: {', '.join(elsewise)}")
     return "; ".join(said) + "."
@@ -88,7 +92,7 @@ def summary(outcomes: Sequence[Outcome]) -> str:
 def markdown(outcomes: Sequence[Outcome], title: str) -> str:
     """Return the summary for a pull request: what got worse or better is shown, the rest is folded."""
     told = [each for each in outcomes if _is_news(each)]
-    rest = [each for each in outcomes if not _is_news(each)]
+    rest = [each for each in outcomes if not (_is_news(each) or each.skipped)]
     parts = [f"## {title}", summary(outcomes)]
     if told:
         parts.append(_table(told))

@@ -137,6 +137,27 @@ def _now_and_then(good: Callable[[int], dict[str, Any]], which: set[int]) -> Cal
     return ran
 
 
+LACKING: dict[str, Any] = {"status": "skipped", "message": "torch is not installed"}
+
+
+def test_what_neither_side_runs_here_is_run_once_a_side_and_asks_nothing() -> None:
+    clock = Clock()
+    both = [
+        Subject(name, "epoch_time", clock.trial(name, "a", 1, **LACKING), clock.trial(name, "b", 1, **LACKING))
+        for name in ("x", "y", "z")
+    ]
+    found = _run(clock, *both, _noisy(clock, "there", 0.02))
+    assert found["x"] == Outcome("x", None, None, skipped="torch is not installed")
+    assert [side for name, side, _ in clock.ran if name == "x"] == ["a", "b"]
+    assert found["there"].time == _run(Clock(), _noisy(Clock(), "there", 0.02))["there"].time
+
+
+def test_what_the_new_side_alone_skips_is_a_regression() -> None:
+    clock = Clock()
+    found = _run(clock, clock.subject("x", 1.0, 1.0, **LACKING))
+    assert (found["x"].broken, found["x"].skipped) == (True, "")
+
+
 def test_failures_on_both_sides_are_no_regression_and_cost_themselves_alone() -> None:
     clock = Clock()
     a, b = (_now_and_then(clock.trial("x", side, 1.0), {1, 4, 9}) for side in "ab")

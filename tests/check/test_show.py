@@ -26,6 +26,8 @@ SAME = Outcome(
 BROKEN = Outcome("resize.<b>", None, None, "B failed: ValueError: a | b\nnext", True, Failures(0, 8, 8, 8))
 ABSENT = Outcome("resize.late", None, None, "not measured: the time was up")
 
+LACKING = Outcome("batching.torch_0", None, None, skipped="torch is not installed: run `make engines`")
+
 
 def test_what_got_worse_comes_first_with_its_interval() -> None:
     first, second, third, fourth = show.lines([SAME, ABSENT, BROKEN, SLOWER])
@@ -52,6 +54,9 @@ def test_the_summary_says_what_is_confirmed_open_and_missing() -> None:
     assert show.summary([SAME, ABSENT]) == (
         "No confirmed regression; undecided (more time would decide): resize.tf_image; not measured: resize.late."
     )
+    assert show.summary([LACKING]) == (
+        "No confirmed regression; skipped on both sides (torch is not installed: run `make engines`): batching.torch_0."
+    )
     assert show.summary([]) == "No confirmed regression."
 
 
@@ -63,3 +68,8 @@ def test_markdown_folds_the_noise_and_keeps_a_message_in_its_cell() -> None:
     assert "| resize.&lt;b> | B failed: ValueError: a \\| b next |" in opened
     assert "resize.tf_image |" in folded
     assert "in the order A B B A" in folded
+
+
+def test_what_neither_side_runs_here_takes_no_line() -> None:
+    assert [name for name, *_ in show.lines([LACKING, SAME])] == [SAME.name]
+    assert "torch_0 |" not in show.markdown([LACKING, SAME], "HEAD against main")
