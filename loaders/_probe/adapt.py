@@ -170,9 +170,10 @@ class _Keras:
         self._adapter = PyDatasetAdapter(dataset, shuffle=False)
 
     def __iter__(self) -> Iterator[Any]:
+        batches = self._adapter.get_tf_dataset()  # as in fit: reads two for their shapes before workers are forked
         self._adapter.on_epoch_begin()
         try:
-            yield from self._adapter.get_tf_dataset()
+            yield from batches
         finally:  # whoever takes the last batch may not ask for another
             self._adapter.on_epoch_end()
 

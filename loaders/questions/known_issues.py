@@ -225,7 +225,8 @@ def py_function(job: Job[Work]) -> Iterable[Batch]:
 def keras_pydataset_workers(job: Job[Work]) -> Iterable[Batch]:
     """Keras ``PyDataset`` with two worker threads, through its adapter (keras#20425: an epoch never ends)."""
     import keras
-    from keras.src.trainers.data_adapters.py_dataset_adapter import PyDatasetAdapter
+
+    from loaders.questions.batching.keras import Epochs
 
     work = job.inputs
     parts = work.parts
@@ -237,15 +238,8 @@ def keras_pydataset_workers(job: Job[Work]) -> Iterable[Batch]:
         def __getitem__(self, index: int) -> Batch:
             return work.batch(parts[index])
 
-    adapter = PyDatasetAdapter(Batches(workers=WORKERS), shuffle=False)
-
-    def batches() -> Iterator[Batch]:
-        for _ in range(job.epochs):
-            adapter.on_epoch_begin()
-            yield from adapter.get_tf_dataset()
-            adapter.on_epoch_end()
-
-    return batches()
+    dataset = Epochs(Batches(workers=WORKERS))
+    return (batch for _ in range(job.epochs) for batch in dataset)
 
 
 class _Sample:

@@ -9,10 +9,27 @@ from loaders._registry import Batch, Job, variant
 from loaders.questions.batching import BY_LABEL, SIDE, UNCHANGED, Files, _batch, _by_label, _parts
 
 
+class Epochs:
+    """A ``PyDataset`` through the adapter that Keras uses in ``fit``: read by hand, it would use no workers.
+
+    As in ``fit`` (``TFEpochIterator``), two batches are read for their shapes once, and before there are workers: those
+    that are forked while OpenCV decodes its first image here wait for ever for its list of decoders.
+    """
+
+    def __init__(self, dataset: Any) -> None:
+        from keras.src.trainers.data_adapters.py_dataset_adapter import PyDatasetAdapter
+
+        self._adapter = PyDatasetAdapter(dataset, shuffle=False)
+        self._dataset = self._adapter.get_tf_dataset()
+
+    def __iter__(self) -> Iterator[Batch]:
+        self._adapter.on_epoch_begin()
+        yield from self._dataset
+        self._adapter.on_epoch_end()
+
+
 def _pydataset(job: Job[Files], workers: int, *, use_multiprocessing: bool = False) -> Iterable[Batch]:
-    """Read a ``PyDataset`` through the adapter that Keras uses in ``fit``: read by hand, it would use no workers."""
     import keras
-    from keras.src.trainers.data_adapters.py_dataset_adapter import PyDatasetAdapter
 
     data, parts = job.inputs, _parts(job)
 
@@ -23,15 +40,7 @@ def _pydataset(job: Job[Files], workers: int, *, use_multiprocessing: bool = Fal
         def __getitem__(self, index: int) -> tuple[Any, Any]:
             return _batch(data, parts[index])
 
-    dataset = Batches(workers=workers, use_multiprocessing=use_multiprocessing, max_queue_size=10)
-    adapter = PyDatasetAdapter(dataset, shuffle=False)
-
-    def batches() -> Iterator[Batch]:
-        adapter.on_epoch_begin()
-        yield from adapter.get_tf_dataset()
-        adapter.on_epoch_end()
-
-    return batches()
+    return Epochs(Batches(workers=workers, use_multiprocessing=use_multiprocessing, max_queue_size=10))
 
 
 @variant(capacity=(10 + 1 + 2) * 32)  # the queue, one batch per worker, two in hand
@@ -54,10 +63,7 @@ def keras_pydataset_4(job: Job[Files]) -> Iterable[Batch]:
 
 @variant(capacity=(10 + 4 + 2) * 32)
 def keras_pydataset_processes(job: Job[Files]) -> Iterable[Batch]:
-    """Keras ``PyDataset``, four worker processes; their memory is in that of the process tree.
-
-    It hangs now and then: the workers are forked from a process in which TensorFlow's threads hold locks.
-    """
+    """Keras ``PyDataset``, four worker processes; their memory is in that of the process tree."""
     return _pydataset(job, workers=4, use_multiprocessing=True)
 
 
