@@ -17,8 +17,10 @@ from typing import get_args
 import msgspec
 
 from loaders import _compare, _registry
+from loaders._check import touched
 from loaders._check.equivalence import Way
 from loaders._compare import CHECKED, GIVE_UP_AFTER, SEED, Plan
+from loaders._compare.plans import PACKAGE
 from loaders._corpus import Corpus
 from loaders._trial import Record, Trial, log, run_trial, watch
 from loaders._trial.forks import Forks
@@ -39,6 +41,17 @@ def plan(question: str, corpus: Corpus) -> Plan:
     asked = _registry.find_question(question)
     case = {**asked.default_case, **({asked.size_axis: AMOUNT} if asked.size_axis else {})}
     return _compare.plan(question, corpus, rounds=1, only=case, epochs=max(EPOCHS, asked.quick_epochs))
+
+
+def key(planned: Plan) -> str:
+    """Return the digest of what a question's trials run; what renders or concludes is not in it.
+
+    So hours of trials need not be run in one go: what is measured of one question counts after a change of another one.
+    """
+    texts = {f"{PACKAGE.name}/{file.relative_to(PACKAGE).as_posix()}": file for file in PACKAGE.rglob("*.py")}
+    sources = {name: file.read_text("utf-8") for name, file in texts.items()}
+    files = touched.reached(sources, touched.files_of(sources, planned.question))
+    return planned.digest(texts[name] for name in [*files, f"{PACKAGE.name}/_check/start.py"])
 
 
 def forked_in(planned: Plan) -> list[str]:
@@ -65,7 +78,7 @@ def measure(
     and ``say`` is told why.
     """
     until = clock() + seconds
-    keys = {planned.question: planned.key for planned in plans}
+    keys = {planned.question: key(planned) for planned in plans}
     records = [each for each in log.read(path, say) if each.run == keys.get(each.question) and each.round < rounds]
     for record in records:
         done(record)

@@ -46,11 +46,8 @@ def _question_parts(sources: Sources, question: str) -> dict[str, tuple[str, fro
 
     Modules of a package import each other's names as they are, so a name that several define counts as one.
     """
-    package = f"{PACKAGE}/questions/{question}/"
-    alone = (f"{PACKAGE}/questions/{question}.py", f"{PACKAGE}/{question}.py")  # older commits: beside the machinery
-    files = [each for each in sources if each.startswith(package)] or [each for each in alone if each in sources][:1]
     parts: dict[str, tuple[str, frozenset[str]]] = {}
-    for file in files:
+    for file in files_of(sources, question):
         for name, (text, uses) in _parts(sources[file], PurePosixPath(file).name).items():
             before, used = parts.get(name, ("", frozenset()))
             parts[name] = (before + text, used | uses)
@@ -64,8 +61,13 @@ def _shared_differs(before: Sources, after: Sources) -> bool:
 
 def _imported(sources: Sources) -> set[str]:
     """Return the machinery's files that a trial imports, directly or indirectly; question modules are left out."""
+    return {path for path in reached(sources, []) if PurePosixPath(path).parts[1].startswith("_")}
+
+
+def reached(sources: Sources, modules: Iterable[str]) -> set[str]:
+    """Return the package's files that a trial and some further files import, directly or indirectly, with these."""
     found: set[str] = set()
-    waiting = [f"{PACKAGE}/{each}" for each in MEASURES]
+    waiting = [*(f"{PACKAGE}/{each}" for each in MEASURES), *modules]
     while waiting:
         path = waiting.pop()
         if path in found or path not in sources:
@@ -80,7 +82,14 @@ def _imported(sources: Sources) -> set[str]:
             for name in names:
                 stem = name.replace(".", "/")
                 waiting += [f"{stem}.py", f"{stem}/__init__.py"]
-    return {path for path in found if PurePosixPath(path).parts[1].startswith("_")}
+    return found
+
+
+def files_of(sources: Sources, question: str) -> list[str]:
+    """Return the files of a question: its module, or all modules of its package."""
+    package = f"{PACKAGE}/questions/{question}/"
+    alone = (f"{PACKAGE}/questions/{question}.py", f"{PACKAGE}/{question}.py")  # older commits: beside the machinery
+    return [each for each in sources if each.startswith(package)] or [each for each in alone if each in sources][:1]
 
 
 def _parts(source: str, rest: str = "") -> dict[str, tuple[str, frozenset[str]]]:

@@ -118,7 +118,11 @@ class Plan:
 
     @property
     def key(self) -> str:
-        """Digest of everything that a trial's figures depend on, including the code of this package.
+        """Digest of everything that a trial's figures depend on, including the code of this package."""
+        return self.digest(PACKAGE.rglob("*.py"))
+
+    def digest(self, files: Iterable[Path]) -> str:
+        """Return a digest of these files of the package and of everything else that a trial's figures depend on.
 
         How many rounds are asked for is not in it, nor what time they may take: more of the same continues a run.
         """
@@ -132,9 +136,8 @@ class Plan:
             str(self.staged),
         ]
         decides += [platform.python_version(), repr(machine.packages()), repr(machine.variables())]
-        files = sorted(PACKAGE.rglob("*.py")) + [Path(file) for file in self.outside]
         state = hashlib.blake2b("\n".join(decides).encode(), digest_size=4)
-        for file in files:
+        for file in [*sorted(files), *map(Path, self.outside)]:
             state.update(file.read_bytes())
         return state.hexdigest()
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from loaders import _registry
 from loaders._check import equivalence, start
 from loaders._cli import selftest
 from loaders._compare import GIVE_UP_AFTER, Plan
+from loaders._compare.plans import PACKAGE
 from loaders._corpus import Corpus
 from loaders._trial import Record, Trial, forks, log, pages
 from loaders._trial.metrics import MemoryTrace, Metrics
@@ -117,9 +119,34 @@ def test_trials_of_other_code_do_not_count(
     planned: Plan, stand_in: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start.measure([planned], tmp_path / "log", rounds=1)
-    monkeypatch.setattr(Plan, "key", "another")
+    monkeypatch.setattr(start, "key", lambda _: "another")
     start.measure([planned], tmp_path / "log", rounds=1)
     assert len(stand_in.ran) == 2 * 2 * len(NAMES)
+
+
+@pytest.mark.parametrize(
+    ("file", "counts"),
+    [
+        ("_trial/child.py", True),
+        ("_trial/drain.py", True),  # imported by one that each trial runs
+        ("_check/start.py", True),
+        ("questions/batching/pool.py", True),
+        ("questions/service/__init__.py", False),
+        ("_report/page.py", False),
+        ("_check/equivalence.py", False),
+    ],
+)
+def test_what_was_measured_counts_until_what_its_trials_run_changes(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, counts: bool
+) -> None:
+    planned = start.plan("training", corpus)  # which takes its loaders from batching
+    before = start.key(planned)
+    shutil.copytree(PACKAGE, copied := tmp_path / PACKAGE.name)
+    monkeypatch.setattr("loaders._check.start.PACKAGE", copied)
+    assert start.key(planned) == before
+    with (copied / file).open("a") as changed:
+        changed.write("x = 1\n")
+    assert (start.key(planned) != before) is counts
 
 
 def test_it_stops_after_a_pair_when_the_time_is_up(planned: Plan, stand_in: StandIn, tmp_path: Path) -> None:
