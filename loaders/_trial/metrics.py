@@ -107,9 +107,9 @@ class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
         figure(
             "s",
             "A steady epoch: the median of the epochs after the first, over the same object (built anew if it is a "
-            "one-way iterator). Short epochs are repeated, for this figure only, until they take half a second or are "
-            "20; where others used more than 6 % of the processor time, as many are run again, and the least disturbed "
-            "count. Absent where an epoch has fewer than three batches.",
+            "one-way iterator). Short epochs are repeated, for this figure only, until they are three and take half a "
+            "second, are 20 or take two seconds; where others used more than 6 % of the processor time, as many are "
+            "run again, and the least disturbed count. Absent where an epoch has fewer than three batches.",
             name="steady",
             scale="ratio",
             tracked=True,

@@ -14,7 +14,7 @@ from loaders._trial import machine, steady
 from loaders._trial.machine import Activity
 from loaders._trial.metrics import Disturbance
 from loaders._trial.steady import REPEATS, Stretch, is_robbed, least_disturbed
-from loaders._trial.timing import Timeline, epoch_time
+from loaders._trial.timing import LONG, Timeline, epoch_time
 
 BATCHES = 4
 
@@ -29,7 +29,7 @@ class Machine:
     """Runs epochs on two processors, of which a share is stolen, another one in each stretch; it slows them down."""
 
     shares: Sequence[float]
-    seconds: float = 1.0
+    seconds: float = LONG  # so that one is enough
     now: float = 0.0
     stolen: float = 0.0
     looked: int = 0
@@ -67,7 +67,7 @@ def _measured(machine: Machine, epochs: Callable[[], list[Timeline]] | None = No
 def test_the_least_disturbed_stretch_is_kept(shares: list[float], kept: int, stretches: int) -> None:
     machine = Machine(shares)
     found = _measured(machine)
-    assert [epoch_time(each) for each in found.epochs] == pytest.approx([math.exp(3 * shares[kept])])
+    assert [epoch_time(each) for each in found.epochs] == pytest.approx([LONG * math.exp(3 * shares[kept])])
     assert len(machine.ran) == stretches == machine.looked / 2
     assert found.disturbance is not None
     assert found.disturbance.stolen == pytest.approx(shares[kept], abs=1e-4)
@@ -122,7 +122,7 @@ def test_repeating_favours_no_strategy(monkeypatch: pytest.MonkeyPatch) -> None:
             def epochs(
                 machine: Machine = machine, noise: dict[int, float] = noise, kept: list[Timeline] = kept
             ) -> list[Timeline]:
-                machine.seconds = math.exp(chance := draw.gauss(0, 0.05))
+                machine.seconds = 2 * LONG * math.exp(chance := draw.gauss(0, 0.05))
                 (epoch,) = machine.epochs()
                 noise[id(epoch)] = chance
                 kept.append(epoch)

@@ -102,6 +102,10 @@ def test_nothing_is_steady_in_one_epoch_or_in_two_batches() -> None:
         ([_epoch(0.0, 0.02, 0.02)] * 4, False),  # 0.4 s
         ([_epoch(0.0, 0.02, 0.02, pause=9.0)] * 4, False),
         ([_epoch(0.0, 0.04, 0.02)] * 5, True),  # 0.6 s
+        ([_epoch(0.0, 0.3, 0.02)] * 2, False),  # long enough, but a median of two
+        ([_epoch(0.0, 0.3, 0.02)] * 3, True),
+        ([_epoch(0.0, 1.8, 0.02)], False),
+        ([_epoch(0.0, 2.0, 0.02)], True),
         ([_epoch(0.0, 0.001, 0.001)] * 19, False),
         ([_epoch(0.0, 0.001, 0.001)] * 20, True),
     ],
