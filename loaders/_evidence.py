@@ -518,10 +518,16 @@ def experiment(name: str, source: Path, repetitions: int) -> Experiment:
     return Experiment(name, started, machine.commit(), cpu, f"{source.parent.name}/{source.name}", counts)
 
 
-def newest(path: Path) -> list[Experiment]:
+def newest(path: Path, say: Callable[[str], None] = lambda _: None) -> list[Experiment]:
     """Return the last line of every experiment in a log."""
-    lines = path.read_bytes().splitlines() if path.exists() else []
-    found = {each.name: each for each in (msgspec.json.decode(line, type=Experiment) for line in lines)}
+    found: dict[str, Experiment] = {}
+    for number, line in enumerate(path.read_bytes().splitlines() if path.exists() else [], 1):
+        try:
+            each = msgspec.json.decode(line, type=Experiment)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            say(f"{path}: line {number} is not an experiment and is ignored")
+        else:
+            found[each.name] = each
     return list(found.values())
 
 
@@ -529,11 +535,24 @@ HEADINGS = ("what", "share", "wanted", "repetitions", "reached")
 
 
 def line(count: Count) -> tuple[str, ...]:
-    """Return the cells of a count under ``HEADINGS``."""
+    """Return the cells of a count under ``HEADINGS``; a share without an error was counted, not estimated."""
+    counted = f"{round(count.share * count.repetitions)} of {count.repetitions}"
     return (
         count.what,
-        f"{count.share:.1%} ± {count.error:.1%}",
+        f"{count.share:.1%} ± {count.error:.1%}" if count.error else counted,
         f"{count.wanted} {count.target:.0%}",
         str(count.repetitions),
         "yes" if count.is_reached else "no",
     )
+
+
+PAGE_HEADINGS = (*HEADINGS, "from")
+
+
+def lines(experiments: Iterable[Experiment]) -> list[tuple[str, ...]]:
+    """Return the cells under ``PAGE_HEADINGS``, a line for each count."""
+    return [
+        (*line(count), f"{each.name}, {each.source}, commit {each.commit[:8] or 'unknown'}, {each.started[:10]}")
+        for each in experiments
+        for count in each.counts
+    ]

@@ -131,12 +131,17 @@ def test_a_count_misses_by_more_than_chance_only() -> None:
     assert not Count("x", 0.90, 0.01, 100, "at least", 0.93).is_reached
     assert Count("x", 0.06, 0.01, 100, "at most", 0.05).is_reached
     assert not Count("x", 0.08, 0.01, 100, "at most", 0.05).is_reached
+    assert _evidence.line(Count("x", 0.08, 0.01, 100, "at most", 0.05))[1] == "8.0% ± 1.0%"
+    assert _evidence.line(Count("x", 0.25, 0, 8, "at most", 0.0))[1] == "2 of 8", "counted, not estimated"
 
 
 def test_the_newest_line_of_each_experiment_counts(tmp_path: Path) -> None:
     path = tmp_path / _evidence.NAME
     made = [_evidence.Experiment(name, "t", commit, "cpu", "s", []) for name, commit in ("aA", "bB", "aC")]
-    path.write_bytes(b"\n".join(map(msgspec.json.encode, made)))
+    path.write_bytes(b"\n".join([*map(msgspec.json.encode, made), b"{}"]))
+    said: list[str] = []
+    assert len(_evidence.newest(path, said.append)) == 2
+    assert said == [f"{path}: line 4 is not an experiment and is ignored"]
     assert {each.name: each.commit for each in _evidence.newest(path)} == {"a": "C", "b": "B"}
     assert _evidence.newest(tmp_path / "none") == []
 

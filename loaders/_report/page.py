@@ -13,7 +13,7 @@ import jinja2
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
-from loaders import _claims, _faults, _words
+from loaders import _claims, _evidence, _faults, _words
 from loaders._advise.choose import WORTH
 from loaders._check import equivalence, selftest
 from loaders._contract import TIERS
@@ -206,6 +206,7 @@ def templates() -> jinja2.Environment:
         tally_sentences=selftest.sentences,
         equivalence=equivalence,
         faults=_faults,
+        evidence=_evidence,
         chooser_options=chooser.options,
         chooser_values=chooser.VALUES,
         chooser_kinds={letter: kind for kind, letter in chooser.LETTERS.items()},

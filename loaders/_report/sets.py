@@ -9,11 +9,12 @@ from pathlib import Path
 
 import msgspec
 
-from loaders import _faults, _registry, _resolution
+from loaders import _evidence, _faults, _registry, _resolution
 from loaders._advise.candidates import Choice, choices
 from loaders._check import equivalence, selftest
 from loaders._check.equivalence import Equivalence
 from loaders._check.selftest import Selftest
+from loaders._evidence import Experiment
 from loaders._faults import Seen
 from loaders._resolution import Calibration
 from loaders._rows import Comparison, comparison
@@ -55,6 +56,8 @@ class ResultSet(msgspec.Struct, frozen=True):
         For each question, whether the machine's forked trials measure the same as fresh ones.
     faults
         The machine's experiments with tf.data service.
+    evidence
+        The machine's newest counts of how often what is concluded is wrong, and of what must hold every time.
     choices
         What a reader can choose from, by question and case; empty for replaced runs.
     """
@@ -67,6 +70,7 @@ class ResultSet(msgspec.Struct, frozen=True):
     selftest: Selftest | None = None
     equivalences: list[Equivalence] = []
     faults: list[Seen] = []
+    evidence: list[Experiment] = []
     choices: list[Choice] = []
 
     @property
@@ -154,6 +158,7 @@ def collect(root: Path, say: Callable[[str], None] = lambda _: None) -> list[Res
             selftest=_selftest(root, origin.machine, say),
             equivalences=_equivalences(root, origin, say),
             faults=_of_faults(root, origin, say),
+            evidence=_of_evidence(root, origin, say),
         )
         for origin, place in current.items()
     ]
@@ -195,6 +200,12 @@ def _of_faults(root: Path, origin: Origin, say: Callable[[str], None]) -> list[S
     """Return the newest experiments with tf.data service of a machine and its processor."""
     found = [each for path in sorted(root.glob(f"*/{_faults.NAME}")) for each in _faults.logged(path, say)]
     return _faults.newest(each for each in found if (each.machine, each.cpu) == (origin.machine, origin.cpu))
+
+
+def _of_evidence(root: Path, origin: Origin, say: Callable[[str], None]) -> list[Experiment]:
+    """Return the newest experiments that a machine's processor has repeated."""
+    own = [path for path in sorted(root.glob(f"*/{_evidence.NAME}")) if path.parent.name == origin.machine]
+    return [each for path in own for each in _evidence.newest(path, say) if each.cpu == origin.cpu]
 
 
 def _runs(root: Path, say: Callable[[str], None]) -> list[list[Record]]:

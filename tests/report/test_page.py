@@ -8,12 +8,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from loaders import _faults
+from loaders import _evidence, _faults
 from loaders._check import equivalence, selftest
 from loaders._check.judge import Judgement
 from loaders._check.run import Outcome
 from loaders._check.selftest import Checked
 from loaders._claims import claims
+from loaders._evidence import Count, Experiment
 from loaders._report import linked, page, readme, sets
 from loaders._stats import Estimate
 from loaders._trial import log
@@ -302,6 +303,22 @@ def test_what_a_fault_does_is_shown_for_its_machine_and_processor(tmp_path: Path
     assert "in 1 of 1 experiment" in Parsed(page.render(sets.collect(tmp_path))).text, "though service is not there"
     write_log(tmp_path / "none", records)
     assert "what a fault does" not in Parsed(page.render(sets.collect(tmp_path / "none"))).text
+
+
+def test_how_often_conclusions_are_wrong_is_shown_for_the_machine_and_its_processor(tmp_path: Path) -> None:
+    write_log(tmp_path, run_of("a"))
+    for name, cpu, what in (("box", "A CPU", f"missed {EVIL}"), ("box", "B", "strange"), ("other", "A CPU", "strange")):
+        count = Count(what, 0.25, 0, 8, "at most", 0)
+        each = Experiment(what, "2026-01-02T03:04:05+00:00", "c" * 40, cpu, "box/trials.jsonl", [count])
+        log.append(tmp_path / name / _evidence.NAME, each)
+    html = page.render(sets.collect(tmp_path))
+    text = Parsed(html).text
+    line = ["2 of 8", "at most 0%", "8", "no", f"missed {EVIL}, box/trials.jsonl, commit cccccccc, 2026-01-02"]
+    assert "".join([f"missed {EVIL}", *line]) in text
+    assert EVIL not in html
+    assert "strange" not in text
+    write_log(tmp_path / "none", run_of("a"))
+    assert "How often the conclusions" not in Parsed(page.render(sets.collect(tmp_path / "none"))).text
 
 
 def test_what_an_older_instrument_measured_is_shown_and_concludes_nothing(tmp_path: Path) -> None:
