@@ -151,6 +151,8 @@ def _judged(records: Sequence[Record]) -> Equivalence:
         for name, found in pairs.items():
             own[name][metric] = _compared(metric, {name: found}, TIME_OF_EACH, 1 - (1 - CONFIDENCE) / len(pairs))
         whole = {name: found for name, found in pairs.items() if not failed[name, "fresh"] + failed[name, "forked"]}
+        most = max(map(len, whole.values()), default=0)
+        whole = {name: found for name, found in whole.items() if 2 * len(found) > most}  # others are too slow for more
         if whole and set.intersection(*map(set, whole.values())):
             pooled[metric] = _compared(metric, whole, TIME, CONFIDENCE)
     strategies = [

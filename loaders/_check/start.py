@@ -29,8 +29,12 @@ AMOUNT = "x4"
 """The amount of data, for questions that vary it: the smallest one at which all have the three batches in an epoch that
 a steady time needs. What a fork costs weighs more in a short epoch."""
 
-EPOCHS = 4
-"""The steady time is then the median of at least three epochs."""
+EPOCHS = 2
+"""Short epochs are repeated for the steady time; of long ones, one is enough."""
+
+SLOW = 30.0
+"""Seconds. A strategy with such a trial is compared in the first round only, and not pooled with the others: it alone
+would take as long as all of them."""
 
 NO_FORKS = "this system cannot fork trials (Linux 5.14 or later can), so all start fresh"
 NO_TENSORFLOW = "its trials always start fresh: a server saves nothing without TensorFlow"
@@ -131,6 +135,8 @@ def _due(planned: Plan, index: int, records: Sequence[Record]) -> Iterator[tuple
         own = [each for each in records if (each.question, each.strategy) == (planned.question, name)]
         bad = [each.process for each in own if each.status != "ok"]
         there = {each.process for each in own if each.round == index}
+        if index and any(each.seconds > SLOW for each in own):
+            continue
         if max(map(bad.count, ways)) < GIVE_UP_AFTER and (missing := [way for way in ways if way not in there]):
             yield name, missing
 

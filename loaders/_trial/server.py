@@ -91,6 +91,7 @@ def become(place: dict[str, str], there: list[memory.Range], server: int) -> NoR
     keeper.part(server, directory, place["group"])
     os.environ["TMPDIR"], tempfile.tempdir = directory, None
     memory.populate(there)
+    gc.unfreeze()  # a strategy that collects garbage goes through what was imported, as in a fresh process
     if "numpy.random" in sys.modules:  # Python's own generator is seeded anew by the fork
         sys.modules["numpy.random"].seed()
     keeper.go_on(place["report"])

@@ -37,6 +37,7 @@ class StandIn:
         self.servers: list[StandInServer] = []
         self.stop_at: int | None = None
         self.fails: set[tuple[str, str]] = set()
+        self.seconds: dict[str, float] = {}
         self.reason = ""
 
     def trial(self, trial: Trial, corpus: Corpus, *, server: Any = None, **more: Any) -> Record:
@@ -52,6 +53,7 @@ class StandIn:
             round=more["round"],
             run=more["run"],
             process=way,
+            seconds=self.seconds.get(trial.strategy, 1.0),
             status="failed" if (trial.strategy, way) in self.fails else "ok",
             metrics=Metrics(steady_time=1.0, memory_trace=MemoryTrace([1], [0.1], [5], None), steps=[1], walk=[2]),
         )
@@ -161,6 +163,19 @@ def test_a_strategy_that_keeps_failing_is_given_up(planned: Plan, stand_in: Stan
     ran = Counter(each[1:3] for each in stand_in.ran)
     assert ran["mixed_copy", "forked"] == ran["mixed_copy", "fresh"] == GIVE_UP_AFTER
     assert ran["numpy_to_numpy", "forked"] == 5
+
+
+def test_a_slow_strategy_is_compared_once_and_holds_up_no_others(
+    planned: Plan, stand_in: StandIn, tmp_path: Path
+) -> None:
+    stand_in.seconds = {"mixed_copy": start.SLOW + 1}
+    records = start.measure([planned], tmp_path / "log", rounds=5)
+    ran = Counter(each[1] for each in stand_in.ran)
+    assert (ran["mixed_copy"], ran["numpy_to_numpy"]) == (2, 10)
+    (found,) = equivalence.judged(records)
+    assert found.rounds == 5
+    assert {each.strategy: each.pairs for each in found.strategies}["mixed_copy"] == 1
+    assert "single pair" in equivalence.in_words("steady_time", found.strategies[0].figures["steady_time"])
 
 
 def test_a_server_that_cannot_serve_says_why_and_nothing_runs(planned: Plan, stand_in: StandIn, tmp_path: Path) -> None:
