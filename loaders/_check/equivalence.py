@@ -1,7 +1,9 @@
 """Whether trials in forks measure the same as trials in fresh processes: pairs of trials in, verdicts out. Pure.
 
 A pair is a fresh and a forked trial of one strategy, one right after the other, with the same seed. A strategy's
-difference is the mean over its pairs; a question's is the mean over its strategies in each round, then over rounds.
+difference is the mean over its pairs; a question's is the trimmed mean over its strategies in each round, because a
+trial now and then takes much longer than the others, and then the mean over rounds. What trimming hides, a strategy
+that differs by much, is named by its own interval.
 Rounds are the independent samples, because the forked trials of a round share a server and may deviate together. Times
 are compared in logarithms, memory in bytes.
 
@@ -18,6 +20,7 @@ from typing import Literal
 
 import msgspec
 
+from loaders._check.judge import TRIMMED
 from loaders._judge import CONFIDENCE, RESOLUTION, Difference, decide
 from loaders._stats import SHORTEST
 from loaders._trial.record import SCHEMA, Environment, Record
@@ -204,13 +207,17 @@ def _compared(
 ) -> Compared:
     """Compare the pairs of strategies by round, in the rounds that all of them have; ``factor`` is for times."""
     import numpy as np
+    from scipy.stats import trim_mean
 
     rounds = sorted(set.intersection(*map(set, pairs.values())))
     fresh, forked = np.moveaxis(np.array([[found[index] for index in rounds] for found in pairs.values()]), 2, 0)
     if FIGURES[metric].is_time:
-        samples, margin = np.log(forked / fresh).mean(axis=0), math.log(factor)
+        samples, margin = trim_mean(np.log(forked / fresh), TRIMMED, axis=0), math.log(factor)
     else:
-        samples, margin = (forked - fresh).mean(axis=0), max(MEMORY, MEMORY_SHARE * abs(float(fresh.mean())))
+        samples, margin = (
+            trim_mean(forked - fresh, TRIMMED, axis=0),
+            max(MEMORY, MEMORY_SHARE * abs(float(fresh.mean()))),
+        )
     count = len(rounds)
     error = float(samples.std(ddof=1)) / math.sqrt(count) if count > 1 else math.inf
     difference = Difference(float(samples.mean()), error, count - 1, count)
@@ -235,11 +242,12 @@ HEADINGS = ("question", "strategies", "rounds", *(each.heading for each in FIGUR
 STRATEGY_HEADINGS = ("strategy", "pairs", *(each.heading for each in FIGURES.values()), "failed")
 
 METHOD = (
-    "Differences of forked trials to fresh ones. A question's figures are means over its strategies, with 95 % "
-    f"intervals over rounds; steady time must lie within ±{100 * (TIME - 1):.0f} %, memory within ±1 MiB or "
-    f"{100 * MEMORY_SHARE:.0f} %, whichever is more. The intervals of a question's strategies hold together "
-    f"(Bonferroni); none may lie wholly beyond ±{100 * (TIME_OF_EACH - 1):.0f} % of steady time, or beyond the margin "
-    "of memory. The first epoch and the first batch are only reported: start figures are taken from fresh trials."
+    "Differences of forked trials to fresh ones. A question's figures are means over its strategies, without a fifth "
+    "at either end in each round, with 95 % intervals over rounds; steady time must lie within "
+    f"±{100 * (TIME - 1):.0f} %, memory within ±1 MiB or {100 * MEMORY_SHARE:.0f} %, whichever is more. The intervals "
+    "of a question's strategies hold together (Bonferroni); none may lie wholly beyond "
+    f"±{100 * (TIME_OF_EACH - 1):.0f} % of steady time, or beyond the margin of memory. The first epoch and the first "
+    "batch are only reported: start figures are taken from fresh trials."
 )
 """What the tables show."""
 
