@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 
+from loaders._trial.timing import FEW, LONG
 from tests.conftest import EACH_START, Strategy
 
 MIB = 2**20
@@ -32,8 +33,10 @@ def test_short_epochs_are_repeated_and_their_memory_is_in_no_peak(strategy: Stra
 
 
 def test_long_epochs_are_not_repeated(strategy: Strategy) -> None:
-    waits = "for part in np.split(right[0], 4):\n    time.sleep(0.15)\n    yield part"
-    metrics = strategy(waits, epochs=2).metrics
+    waits = "for part in np.split(right[0], 4):\n    time.sleep({})\n    yield part"
+    metrics = strategy(waits.format(0.15), epochs=2).metrics
+    assert metrics.steady_epochs == FEW, "long enough, but the median of one is not"
+    metrics = strategy(waits.format(LONG / 4), epochs=2).metrics
     assert metrics.steady_epochs == 1
     assert metrics.disturbance is not None
     assert metrics.disturbance.over is not None
