@@ -353,6 +353,8 @@ def _part(name: str, figure: float | str) -> str:
     """Return a figure of a metric that has several."""
     if isinstance(figure, str):
         return figure
+    if name == "memory_by_role":
+        return amount(figure)
     return duration(figure) if name.endswith("batch_time") else f"{figure:.3g}"
 
 

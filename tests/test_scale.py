@@ -107,6 +107,18 @@ def test_where_a_second_worker_gains_nothing_none_is_predicted_to() -> None:
     assert lucky.once == 0
 
 
+def test_what_all_processes_need_and_who_holds_it_is_said() -> None:
+    rows = [_row(1, 3.2, ROLES), _row(2, 1.6, ROLES)]
+    needed = [{**row.figures, "needed": Estimate(count * 2**28, 2**28, 2**30, 3)} for count, row in enumerate(rows, 1)]
+    rows = [msgspec.structs.replace(row, figures=each) for row, each in zip(rows, needed, strict=True)]
+    together = "All processes together need 256 MiB (256 to 1024) with 1, 512 MiB (256 to 1024) with 2"
+    assert f"{together}. Projected" in findings.of_scale(_comparison(rows))[0]
+    held = {"client": 20.0 * 2**20, "dispatcher": 300.0 * 2**20, "workers": 640.0 * 2**20}
+    rows[1] = msgspec.structs.replace(rows[1], role_memory=held)
+    said = "; after an epoch of service_2_refreshed they hold: client 20.0 MiB, dispatcher 300 MiB, workers 640 MiB. "
+    assert together + said in findings.of_scale(_comparison(rows))[0]
+
+
 def test_a_prediction_is_held_against_what_four_workers_deliver() -> None:
     """Four would deliver 800 images a second by their number; the two cores that all share are used up at 1058."""
     rows = [_row(1, 3.2, ROLES), _row(2, 1.6, ROLES), _row(4, 0.8, ROLES)]
@@ -115,6 +127,7 @@ def test_a_prediction_is_held_against_what_four_workers_deliver() -> None:
     assert "; 2 workers deliver 400 images/s, 2.00 times as many;" in said
     assert "4 workers deliver 800 images/s, 4.00 times as many and as many as the 800 predicted" in said
     assert "the client's processors at 6400" in said
+    assert "together" not in said, "nothing was read of their memory"
     assert "a link of 10 Gbit/s at 12500" in said
     assert "; more than 32 workers would add nothing" in said
     slower = [*rows[:2], _row(4, 1.0, ROLES)]

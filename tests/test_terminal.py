@@ -23,6 +23,7 @@ def test_a_trial_shows_every_figure_that_it_has_and_none_that_it_has_not(capsys:
         walk=[7, 8],
         disturbance=Disturbance(others=0.25),
         cpu_by_role={"client": 0.5},
+        memory_by_role={"dispatcher": 300 * 2**20},
         delivery=Promise().held([1, 1]),
     )
     _terminal.show_trial(msgspec.structs.replace(record("numpy_to_numpy", 0), metrics=metrics))
@@ -32,6 +33,7 @@ def test_a_trial_shows_every_figure_that_it_has_and_none_that_it_has_not(capsys:
         ("order_quality", "displacement", "0.33"),
         ("disturbance", "others", "0.25"),
         ("cpu_by_role", "client", "0.5"),
+        ("memory_by_role", "dispatcher", "300", "MiB"),
         ("delivery", "verdict", "kept"),
     }
     assert not {"tail_monotony", "stolen", "steps", "walk", "memory_trace"} & {word for line in shown for word in line}

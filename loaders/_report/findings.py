@@ -489,10 +489,22 @@ def of_scale(comparison: Comparison) -> list[str]:
                 off = _off(rate, predicted)
                 sentence += f" and {off} the {predicted:.0f} predicted for processes that share {cores} cores"
         said.append(
-            f"{sentence}. Projected for machines of their own, in images/s: {ends}; "
+            f"{sentence}. {_of_their_memory(measured)}Projected for machines of their own, in images/s: {ends}; "
             f"more than {most} worker{'' if most == 1 else 's'} would add nothing"
         )
     return said
+
+
+def _of_their_memory(measured: Mapping[int, Row]) -> str:
+    """Say what all processes need, and who holds it where that was read."""
+    needed = {count: row["needed"] for count, row in measured.items()}
+    words = [f"{estimated(each, amount)} with {count}" for count, each in needed.items() if each]
+    if not words:
+        return ""
+    holders = next((row for count, row in measured.items() if count > 1 and row.role_memory), None)
+    parts = [f"{name} {amount(held)}" for name, held in holders.role_memory.items()] if holders else []
+    last = f"; after an epoch of {holders.strategy} they hold: {', '.join(parts)}" if holders else ""
+    return f"All processes together need {', '.join(words)}{last}. "
 
 
 def _bare(estimate: Estimate, form: str) -> str:

@@ -123,6 +123,7 @@ def row_of(records: Sequence[Record], variant: _registry.Variant | None, ranked_
         ),
         order=order[0] if order else None,
         roles=_roles([each.metrics.cpu_by_role for each in good if each.metrics.cpu_by_role]),
+        role_memory=_roles([each.metrics.memory_by_role for each in good if each.metrics.memory_by_role]),
         delivery=_delivery([each.metrics.delivery for each in good if each.metrics.delivery]),
         left_behind=max(
             (each.metrics.left_behind for each in good if each.metrics.left_behind is not None), default=None
@@ -135,7 +136,7 @@ def row_of(records: Sequence[Record], variant: _registry.Variant | None, ranked_
 
 
 def _roles(found: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Return the means of processor time by role."""
+    """Return the means by role."""
     names = dict.fromkeys(name for each in found for name in each)
     return {name: math.fsum(each.get(name, 0.0) for each in found) / len(found) for name in names}
 

@@ -119,6 +119,8 @@ class Row(msgspec.Struct, frozen=True):
         See ``loaders._contract.Quality``: the worst of the checked trials.
     roles
         Processor time of an epoch in seconds, by what the processes do: the mean.
+    role_memory
+        Bytes that they hold after the last epoch: the mean.
     page_cache
         The share of the strategy's files that was in the page cache: the smallest and the largest of all trials.
     times, peaks, needs, cpus
@@ -195,6 +197,7 @@ class Row(msgspec.Struct, frozen=True):
     left_behind: int | None = None
     delivery: Delivery | None = None
     roles: dict[str, float] = {}
+    role_memory: dict[str, float] = {}
     odd_files: OddFiles | None = None
     commit: str = ""
     source: str = ""

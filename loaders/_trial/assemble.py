@@ -60,6 +60,8 @@ class Readings:
         Bytes that came over the loopback interface meanwhile; ``None`` if nobody served the strategy.
     roles
         Processor time of the process that trains and of those that served it, by what they do.
+    held
+        Bytes that they held after the last epoch.
     """
 
     timelines: list[timing.Timeline]
@@ -79,6 +81,7 @@ class Readings:
     trains: bool = False
     wire: int | None = None
     roles: Mapping[str, float] = field(default_factory=dict)
+    held: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def delivered(self) -> int:
@@ -164,6 +167,7 @@ def outcome(
             left_behind=quality.left_behind,
             delivery=quality.delivery,
             cpu_by_role={name: used / (passes * len(read.timelines)) for name, used in read.roles.items()} or None,
+            memory_by_role=dict(read.held) or None,
             wire_bytes=None if read.wire is None else round(read.wire / (delivered * len(read.timelines))),
             steps=steps or None,
             walk=[quality.walk[step] for step in steps] if quality.walk else None,

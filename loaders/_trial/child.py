@@ -24,6 +24,7 @@ from loaders._trial import assemble, convert, failure, imports, machine, timing
 from loaders._trial import steady as steadily
 from loaders._trial.assemble import Readings
 from loaders._trial.drain import Slow, Tracer, busy, cpu_time, cpu_time_of_children, drain
+from loaders._trial.memory import AboveBaseline, together
 from loaders._trial.metrics import Disturbance
 from loaders._trial.prepare import Prepared, import_ahead, job_of, prepare
 from loaders._trial.record import Imported, Measured, Outcome, Progress, Trial, shortened
@@ -159,6 +160,7 @@ def measure(
     if came is not None:
         came = (machine.received() or came) - came
     roles = {name: now - roles[name] for name, now in _roles(job).items()}
+    held = _held(job, above)
     highest = above.peak()
     if then is None:
         peak, used = highest, used_so_far()
@@ -202,6 +204,7 @@ def measure(
         trains=bool(trains),
         wire=came,
         roles=roles,
+        held=held,
     )
     return readings, product, machine.disturbance(started, during.looks[-1][1], during.looks)
 
@@ -210,6 +213,14 @@ def _roles(job: _registry.Job[Any]) -> dict[str, float]:
     """Return the processor time of the process that trains and of those that serve it; empty if nobody can tell."""
     told = getattr(job.served, "processor_time", None)
     return {"client": cpu_time(), **told()} if told else {}
+
+
+def _held(job: _registry.Job[Any], above: AboveBaseline) -> dict[str, int]:
+    """Return what the process that trains holds above its baseline, and those that serve it in all, if any do."""
+    serving = getattr(job.served, "processes", None)
+    if serving is None:
+        return {}
+    return {"client": max(0, above.resident()), **{name: together(pids) for name, pids in serving().items()}}
 
 
 def _disk_bytes(prepared: Prepared) -> int | None:

@@ -335,6 +335,15 @@ def tree_memory(process: psutil.Process, children: list[psutil.Process]) -> tupl
     return total, gone
 
 
+def together(pids: Iterable[int]) -> int:
+    """Return the bytes that processes hold together (PSS); those that have ended hold nothing."""
+    total = 0
+    for pid in pids:
+        with contextlib.suppress(psutil.Error):
+            total += proportional(pid).total
+    return total
+
+
 def proportional(pid: int) -> Held:
     """Return a process's memory, shared pages divided among the processes sharing them (PSS), else its resident set."""
     try:

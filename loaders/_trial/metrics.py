@@ -359,6 +359,13 @@ class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
         Annotated[dict[Name, Seconds], MOST_ROLES] | None,
         meaning("Processor time of an epoch: of the process that trains, the dispatcher, and all workers."),
     ] = None
+    memory_by_role: Annotated[
+        Annotated[dict[Name, Size], MOST_ROLES] | None,
+        meaning(
+            "Memory after the last epoch: of the process that trains, above its baseline, and all that the dispatcher "
+            "and the workers hold."
+        ),
+    ] = None
     delivery: Annotated[Delivery | None, meaning("How often each sample came, against what is documented.")] = None
     left_behind: Annotated[Size | None, figure("bytes", "Shared memory that stayed after an epoch's end.")] = None
     steps: Annotated[

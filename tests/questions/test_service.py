@@ -140,6 +140,11 @@ def test_a_trial_counts_every_process_and_leaves_none(corpus: Corpus, left: Left
     assert alone.metrics.peak_memory_tree is None
     assert served.metrics.peak_memory_tree is not None
     assert served.metrics.peak_memory_tree > 3 * 100 * 2**20, "three processes with TensorFlow"
+    assert alone.metrics.memory_by_role is None
+    held = served.metrics.memory_by_role
+    assert held is not None
+    assert held.keys() == {"client", "dispatcher", "workers"}
+    assert held["client"] < 100 * 2**20 < held["dispatcher"] < held["workers"], "which are two, with TensorFlow"
     assert alone.metrics.cpu_time is not None
     assert served.metrics.cpu_time is not None
     assert served.metrics.cpu_time > alone.metrics.cpu_time, "the workers' work counts"

@@ -115,6 +115,10 @@ class Cluster:
         """Return the seconds of processor time that the dispatcher and all workers have used."""
         return {"dispatcher": _used(self.dispatcher), "workers": sum(map(_used, self.workers))}
 
+    def processes(self) -> dict[str, list[int]]:
+        """Return the process ids of the dispatcher and of the workers."""
+        return {"dispatcher": [self.dispatcher.process.pid], "workers": [each.process.pid for each in self.workers]}
+
     def kill(self, node: Node) -> None:
         """End a process as a crash would."""
         node.end()
