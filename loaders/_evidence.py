@@ -546,6 +546,14 @@ def line(count: Count) -> tuple[str, ...]:
     )
 
 
+def finding(experiments: Sequence[Experiment]) -> str:
+    """Return how many counts reach their targets, and name those that do not."""
+    counts = [count for each in experiments for count in each.counts]
+    missed = [count.what for count in counts if not count.is_reached]
+    reached = f"{len(counts) - len(missed)} of {len(counts)} counts reach their targets"
+    return f"{reached}; these do not: {'; '.join(missed)}" if missed else reached
+
+
 PAGE_HEADINGS = (*HEADINGS, "from")
 
 

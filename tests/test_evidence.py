@@ -135,6 +135,13 @@ def test_a_count_misses_by_more_than_chance_only() -> None:
     assert _evidence.line(Count("x", 0.25, 0, 8, "at most", 0.0))[1] == "2 of 8", "counted, not estimated"
 
 
+def test_what_misses_its_target_is_named() -> None:
+    good, bad = Count("good", 1, 0, 5, "at least", 1), Count("bad", 0.5, 0, 4, "at most", 0)
+    made = [_evidence.Experiment(each.what, "t", "c", "cpu", "s", [each]) for each in (good, bad)]
+    assert _evidence.finding(made[:1]) == "1 of 1 counts reach their targets"
+    assert _evidence.finding(made) == "1 of 2 counts reach their targets; these do not: bad"
+
+
 def test_the_newest_line_of_each_experiment_counts(tmp_path: Path) -> None:
     path = tmp_path / _evidence.NAME
     made = [_evidence.Experiment(name, "t", commit, "cpu", "s", []) for name, commit in ("aA", "bB", "aC")]

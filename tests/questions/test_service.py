@@ -393,7 +393,7 @@ def test_processes_that_fail_in_the_middle_of_an_epoch(
     asked = [("worker_added", faults.DYNAMIC), ("worker_killed", faults.DYNAMIC), ("worker_restarted", faults.FILE)]
     monkeypatch.setattr(faults, "asked", lambda: asked)
     monkeypatch.setattr(faults, "WAITS_FOR_EVER", 25.0)
-    monkeypatch.setattr(faults, "LATE", 1.0)
+    monkeypatch.setattr(faults, "LATE", 1.6)
     monkeypatch.setattr(faults, "APART", 1.0)
     monkeypatch.setattr(faults, "_moment", lambda *_: 0.2)  # early, as a process may take long to start
     added, killed, restarted = sorted(
