@@ -35,7 +35,7 @@ def main() -> NoReturn:
     asked, answers = _streams()
     reason = _import(json.loads(asked.readline()))
     gc.collect()
-    gc.freeze()  # a collection would write to every object's page
+    gc.freeze()  # a collection would write to every object's page; ``prepare.read_baseline`` thaws them in a fork
     there, server = [] if reason else pages.present(), os.getpid()
     _tell(answers, {"reason": reason})
     for line in asked:
@@ -91,7 +91,6 @@ def become(place: dict[str, str], there: list[memory.Range], server: int) -> NoR
     keeper.part(server, directory, place["group"])
     os.environ["TMPDIR"], tempfile.tempdir = directory, None
     memory.populate(there)
-    gc.unfreeze()  # a strategy that collects garbage goes through what was imported, as in a fresh process
     if "numpy.random" in sys.modules:  # Python's own generator is seeded anew by the fork
         sys.modules["numpy.random"].seed()
     keeper.go_on(place["report"])
