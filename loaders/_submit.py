@@ -47,7 +47,7 @@ ALLOCATORS = ("LD_PRELOAD", "PYTHONMALLOC", "GLIBC_TUNABLES")
 RESERVED = re.compile(r"reference.*|github.*|con|prn|aux|nul|com[0-9]|lpt[0-9]")
 """Names of the project's own machines, and names that are no folder under Windows."""
 
-CPU = re.compile(r"[A-Za-z0-9 .,:;=+()@/_-]{0,60}")
+CPU = re.compile(r"[A-Za-z0-9 .,:;=+()@/_-]{0,90}")
 PLAIN = re.compile(r"[A-Za-z0-9 .,:;=+()@_-]{0,60}")
 """Values that say what a machine is; a path, an address or markup has other characters."""
 

@@ -43,6 +43,7 @@ PINNED = {
 """Set for every trial, so that parallelism comes from the strategy, not from BLAS; and so that importing pyarrow, as
 Keras does with pandas where both are installed, starts no thread, after which a process cannot be forked safely."""
 
+CPUINFO = Path("/proc/cpuinfo")
 PROCESSORS = Path("/sys/devices/system/cpu")
 
 RESOLVED = 0.2
@@ -267,14 +268,18 @@ def received() -> int | None:
 
 
 def processor() -> str:
-    """Return the processor's model."""
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()
+    """Return the processor's name and, where Linux tells it, its family and model.
+
+    A virtual machine may call all processors of a maker alike: "AMD EPYC" was the name of two, on one of which a cached
+    epoch took a fifth of the time.
+    """
+    found: dict[str, str] = {}
+    with contextlib.suppress(OSError):
+        first = CPUINFO.read_text().partition("\n\n")[0]
+        found = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in first.splitlines())}
+    name = found.get("model name") or platform.processor() or platform.machine()
+    numbers = {"family": found.get("cpu family"), "model": found.get("model")}
+    return ", ".join([name, *(f"{key} {number}" for key, number in numbers.items() if number)])
 
 
 def _allocator() -> str:

@@ -211,3 +211,26 @@ def test_the_process_that_watches_is_no_other(above: int) -> None:
     used, own = map(float, done.stdout.split())
     assert used > 0.1
     assert own > 0.8 * used
+
+
+@pytest.mark.parametrize(
+    ("said", "name"),
+    [
+        (
+            "cpu family\t: 25\nmodel\t\t: 17\nmodel name\t: AMD EPYC\n\nprocessor\t: 1\nmodel\t: 3",
+            "AMD EPYC, family 25, model 17",
+        ),
+        ("model name\t: Some ARM\n", "Some ARM"),
+        ("processor\t: 0\n", "the platform's"),
+        (None, "the platform's"),
+    ],
+)
+def test_a_processor_is_named_with_its_family_and_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str | None, name: str
+) -> None:
+    """A virtual machine may give two processors the same name, and their figures must not be joined."""
+    monkeypatch.setattr(machine, "CPUINFO", tmp_path / "cpuinfo")
+    monkeypatch.setattr(platform, "processor", lambda: "the platform's")
+    if said is not None:
+        machine.CPUINFO.write_text(said)
+    assert machine.processor() == name
