@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -71,9 +72,10 @@ def renew(root: Path, *, write: bool) -> list[str]:
 
 
 def most_measured(found: sets.ResultSet, results: Sequence[sets.ResultSet]) -> list[Comparison]:
-    """Return a comparison for each question: the published one, unless another machine has measured more strategies.
+    """Return a comparison for each question: the published one, unless another machine has measured more.
 
-    The other one must have as many rounds. Each is of one machine as a whole, and nothing is compared between them.
+    More strategies in as many rounds, or as many strategies in more rounds. Each is of one machine as a whole, and
+    nothing is compared between them.
     """
     best = {each.question: each for each in found.comparisons}
     for result in results:
@@ -81,9 +83,15 @@ def most_measured(found: sets.ResultSet, results: Sequence[sets.ResultSet]) -> l
             continue
         for each in result.comparisons:
             known = best.get(each.question)
-            if known is None or (_lacks(each) < _lacks(known) and each.rounds >= known.rounds):
+            if known is None or _is_more(each, known):
                 best[each.question] = each
     return list(best.values())
+
+
+def _is_more(one: Comparison, other: Comparison) -> bool:
+    """Whether a comparison has as many strategies and rounds as another, and more of either."""
+    measured, before = ((-_lacks(each), each.rounds) for each in (one, other))
+    return all(map(operator.ge, measured, before)) and measured != before
 
 
 def _lacks(comparison: Comparison) -> int:

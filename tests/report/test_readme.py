@@ -67,22 +67,26 @@ def test_new_results_make_it_stale(checkout: Path) -> None:
     assert "README.md" in readme.renew(checkout, write=False)
 
 
-@pytest.mark.parametrize(("rounds", "wins"), [(1, True), (0, False)])
+@pytest.mark.parametrize(
+    ("every", "rounds", "before", "wins"),
+    [(True, 1, 1, True), (True, 1, 2, False), (False, 2, 1, True), (False, 1, 1, False), (False, 1, 2, False)],
+)
 def test_a_question_comes_from_the_machine_that_has_measured_more_of_it(
-    checkout: Path, *, rounds: int, wins: bool
+    checkout: Path, *, every: bool, rounds: int, before: int, wins: bool
 ) -> None:
-    """If it has as many rounds; the line and the heading say where it is from, and the rest stays."""
-    strategies = list(_registry.variants("selection"))
-    if rounds < 1:  # the published comparison has more
-        path = checkout / "results" / readme.PUBLISHED / log.NAME
-        for each in [each for each in log.read(path) if each.question == "selection"]:
-            log.append(path, msgspec.structs.replace(each, round=1))
-    for name in strategies:
-        each = record(
-            name, 0, time=0.2, peak=24, question="selection", case={"images": "500"}, size="full", run="other"
-        )
-        environment = msgspec.structs.replace(each.environment, machine="other", cpu="Another")
-        log.append(checkout / "results" / "other" / log.NAME, msgspec.structs.replace(each, environment=environment))
+    """More strategies in as many rounds, or as many in more; the line and the heading say where, and the rest stays."""
+    path = checkout / "results" / readme.PUBLISHED / log.NAME
+    known = [each for each in log.read(path) if each.question == "selection"]
+    for each in known * (before - 1):
+        log.append(path, msgspec.structs.replace(each, round=1))
+    for name in _registry.variants("selection") if every else [each.strategy for each in known]:
+        for index in range(rounds):
+            each = record(
+                name, index, time=0.2, peak=24, question="selection", case={"images": "500"}, size="full", run="other"
+            )
+            environment = msgspec.structs.replace(each.environment, machine="other", cpu="Another")
+            there = checkout / "results" / "other" / log.NAME
+            log.append(there, msgspec.structs.replace(each, environment=environment))
     readme.renew(checkout, write=True)
     text = (checkout / "README.md").read_text("utf-8")
     results = (checkout / readme.RESULTS).read_text("utf-8")
