@@ -8,7 +8,8 @@ trial in a few dozen takes several times as long as the others, for reasons of t
 The verdict comes from the project's one judge (``loaders._judge``), with the check's own margins and confidence. It is
 asked for again as blocks come in, for several strategies, for two figures each and for how often each fails. All these
 questions share ``FAMILY`` (Bonferroni), so a check of a change that changes nothing seldom reports a difference. "No
-difference" is no alarm: each such verdict has a chance of error of its own (``MISSED``), which only the looks share.
+difference" is no alarm: each such verdict has a chance of error of its own (``MISSED``), which only its looks share, as
+far as their blocks are not the same (``ALIKE_LEVEL``).
 """
 
 from __future__ import annotations
@@ -34,6 +35,12 @@ MISSED = 0.05
 LOOKS = (4, 6, 8, 11, 15, 20, 27, 36, 48)
 """The numbers of blocks after which a verdict is due. The last is the most that a check runs of one strategy: it
 tells failures in 20 % of trials from none."""
+
+ALIKE_LEVEL = 0.011
+"""The level of the two one-sided tests for "no difference" at each look: with it, one of them errs in ``MISSED`` of
+strategies that differ by the margin. A look has most of its blocks from the one before, so this is twice Bonferroni's
+share. Worked out for a sum of normal steps, as in Jennison and Turnbull (2000, sections 2.3 and 4.4); a test does
+so again, and another asks the judge itself."""
 
 UNFAILING = 8
 """After this many blocks without a failure, a strategy counts as not failing: of strategies that fail in 20 % of
@@ -164,7 +171,7 @@ def judge(figure: Figure, blocks: Sequence[Block], questions: int, others: Seque
         within=math.log(TIME_ALIKE) if figure == "time" else max(MEMORY_ALIKE, (TIME_ALIKE - 1) * a),
         beyond=math.log(TIME_MARGIN) if figure == "time" else MEMORY_MARGIN,
         confidence=confidence,
-        alike=1 - 2 * MISSED / len(LOOKS),  # two one-sided tests at each look
+        alike=1 - 2 * ALIKE_LEVEL,
     )
     change = Estimate(back(middle), back(low), back(high), len(blocks))
     return Judgement(WORDS[figure].get(verdict, verdict), change, a, b, len(blocks), enough)  # type: ignore[arg-type]
@@ -190,6 +197,26 @@ def _moderated(own: Difference, others: Sequence[Difference]) -> Difference:
     variances, moderated = moderate(squares, degrees, math.fsum(degrees))
     error = math.sqrt(variances[0] / own.rounds)
     return Difference(own.value, max(own.error, error), moderated[0], own.rounds)
+
+
+QUIET = 0.25
+"""The spread of the quieter strategies is told by this quantile of all blocks' distances from no difference."""
+
+
+def usual_blocks(every: Sequence[Sequence[Block]]) -> int:
+    """Return the look at which a quiet strategy that does not differ is as likely decided as not.
+
+    Its spread is told by the blocks of all strategies, of which each may have a single one. It is the lowest look where
+    nobody has a block.
+    """
+    from scipy.special import ndtri
+
+    distances = sorted(abs(each) for blocks in every for each in _differences("time", blocks))
+    if not distances:
+        return LOOKS[0]
+    spread = distances[int(QUIET * len(distances))] / float(ndtri((1 + QUIET) / 2))
+    error = math.log(TIME_ALIKE) / float(ndtri(1 - ALIKE_LEVEL) + ndtri(0.75))
+    return min((look for look in LOOKS if spread <= error * math.sqrt(look)), default=LOOKS[-1])
 
 
 def _alpha(questions: int) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from loaders._check.judge import LOOKS, NONE_FAILED, Block, Failures, Figure, Judgement, is_due, judge
+from loaders._check.judge import LOOKS, NONE_FAILED, Block, Failures, Figure, Judgement, is_due, judge, usual_blocks
 
 FALLBACK = "epoch_time"
 """The metric that every record has. A metric that an older commit's trials lack is used for neither side."""
@@ -132,19 +132,15 @@ class _State:
             return True  # without judging, which takes a while and is not needed yet
         return is_due(self.count, self.outcome(questions).judgements, self.failures, questions)
 
-    @property
-    def seconds_to_look(self) -> float:
-        """Seconds until the next look, as blocks have taken so far; 0 if none has been run."""
-        return self._seconds_until(self.count + 1)
+    def seconds_until(self, enough: int) -> float:
+        """Seconds until the look after which there are enough blocks, as they have taken so far; 0 if none was run."""
+        look = min((each for each in LOOKS if each >= enough), default=LOOKS[-1])
+        return (look - self.count) * self.seconds / max(1, self.count)
 
     def seconds_to_go(self, questions: int) -> float:
         """Seconds until all is decided at this spread, or until the last look if nobody knows."""
         open_ = [each for each in self.outcome(questions).judgements if each.verdict == "undecided"]
-        return self._seconds_until(max([self.count + 1, *(each.enough or LOOKS[-1] for each in open_)]))
-
-    def _seconds_until(self, enough: int) -> float:
-        look = min((each for each in LOOKS if each >= enough), default=LOOKS[-1])
-        return (look - self.count) * self.seconds / max(1, self.count)
+        return self.seconds_until(max([self.count + 1, *(each.enough or LOOKS[-1] for each in open_)]))
 
     def outcome(self, questions: int) -> Outcome:
         """Judge the trials so far, once after each block."""
@@ -254,11 +250,12 @@ def _in_reach(due: Sequence[_State], seconds: float, questions: int) -> list[_St
 
     A strategy that cannot be decided in the time left waits, so that others can be; the nearest one never waits. It
     waits at looks alone, or before its first one, when nothing is judged: when it is judged must not depend on what its
-    latest blocks have shown.
+    latest blocks have shown. Before its first look it is expected to need as many blocks as others of this check.
     """
     found = [each for each in due if each.count > LOOKS[0] and each.count not in LOOKS]
-    left = seconds - sum(each.seconds_to_look for each in found)
-    waiting = [(each.seconds_to_look, each) for each in due if each.count < LOOKS[0]]
+    left = seconds - sum(each.seconds_until(each.count + 1) for each in found)
+    usual = usual_blocks([each.blocks("time") for each in (due[0].every if due else ())])
+    waiting = [(each.seconds_until(usual), each) for each in due if each.count < LOOKS[0]]
     waiting += [(each.seconds_to_go(questions), each) for each in due if each.count in LOOKS]
     for needed, each in sorted(waiting, key=lambda pair: pair[0]):
         left -= needed
