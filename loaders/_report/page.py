@@ -79,7 +79,7 @@ def render(
     own = machine_name()
     # One's own results first, then the published ones: whatever else is newest may be anybody's.
     results = sorted(results, key=lambda each: (each.origin.machine != own, each is not reference))
-    environment.globals.update(reference=reference, published=_verdicts(reference) if reference else {})
+    environment.globals.update(reference=reference, published=_verdicts(reference, results) if reference else {})
     template = environment.get_template("set.html.j2")
     sections: list[Markup] = []
     left_out: list[str] = []
@@ -116,11 +116,18 @@ def render(
     )
 
 
-def _verdicts(found: ResultSet) -> dict[str, str]:
-    """Return a set's verdict on each claim, with its machine and date: ``on reference-amd, 2026-11-22: holds``."""
-    where = f"on {found.origin.machine}, {found.started[:10]}"
-    verdicts = {each.claim.id: each.verdict.removesuffix(" here") for each in _claims.judged(found.comparisons)}
-    return {name: f"{where}: {verdict}" for name, verdict in verdicts.items()}
+def _verdicts(found: ResultSet, results: Sequence[ResultSet]) -> dict[str, str]:
+    """Return the published verdict on each claim, with its machine and date: ``on reference-amd, 2026-11-22: holds``.
+
+    It is that of whoever has measured most of its question, as in the README.
+    """
+    comparisons = readme.most_measured(found, results)
+    of = {each.question: f"on {each.environment.machine}, {each.started[:10]}" for each in comparisons}
+    otherwise = f"on {found.origin.machine}, {found.started[:10]}"
+    return {
+        each.claim.id: f"{of.get(each.claim.question, otherwise)}: {each.verdict.removesuffix(' here')}"
+        for each in _claims.judged(comparisons)
+    }
 
 
 def constants() -> dict[str, object]:

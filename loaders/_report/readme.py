@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from loaders import _durable, _words
@@ -12,9 +12,13 @@ from loaders._corpus._sources import PHOTOGRAPHS
 from loaders._errors import InputError
 from loaders._report import charts, findings, opening, sets
 from loaders._rows import EPOCHS, Comparison, Row
+from loaders._trial.record import Environment
 
 PUBLISHED = "reference-amd"
 """The machine whose results are committed and answer the questions. A machine name belongs to one processor."""
+
+OURS = "reference"
+"""How the names of the project's own machines begin; nobody else can hand in results under such a name."""
 
 CORPUS = (
     f"The 1500 photographs are overlapping crops of {len(PHOTOGRAPHS)} that ship with scikit-image; `resize` uses "
@@ -57,7 +61,7 @@ def renew(root: Path, *, write: bool) -> list[str]:
     made = {
         README: _with_advice((root / README).read_text("utf-8"), found, comparisons),
         RESULTS: _results(found, comparisons),
-        CURES: _cures(found),
+        CURES: _cures(comparisons),
     }
     pictured = next((each for each in found.comparisons if each.question == PICTURED), None)
     if pictured:
@@ -72,14 +76,15 @@ def renew(root: Path, *, write: bool) -> list[str]:
 
 
 def most_measured(found: sets.ResultSet, results: Sequence[sets.ResultSet]) -> list[Comparison]:
-    """Return a comparison for each question: the published one, unless another machine has measured more.
+    """Return a comparison for each question: the published one, unless another of our machines has measured more.
 
     More strategies in as many rounds, or as many strategies in more rounds. Each is of one machine as a whole, and
     nothing is compared between them.
     """
     best = {each.question: each for each in found.comparisons}
     for result in results:
-        if result is found or not result.answers or result.origin.size != found.origin.size:
+        is_ours = result.origin.machine.startswith(OURS) and result.origin.size == found.origin.size
+        if result is found or not result.answers or not is_ours:
             continue
         for each in result.comparisons:
             known = best.get(each.question)
@@ -107,22 +112,26 @@ def _elsewhere(found: sets.ResultSet, comparison: Comparison) -> str:
 
 def _machines(found: sets.ResultSet, comparisons: Sequence[Comparison]) -> str:
     """Describe the published machine, and every other one that comparisons ran on."""
-    by_name = {found.origin.machine: found.environment}
-    for each in comparisons:
-        by_name.setdefault(each.environment.machine, each.environment)
+    return _hardware([found.environment, *(each.environment for each in comparisons)])
+
+
+def _hardware(environments: Iterable[Environment]) -> str:
+    by_name: dict[str, Environment] = {}
+    for each in environments:
+        by_name.setdefault(each.machine, each)
     return "; ".join(map(_words.hardware_in_words, by_name.values()))
 
 
-def _cures(found: sets.ResultSet) -> str:
+def _cures(comparisons: Sequence[Comparison]) -> str:
     """Return what brought down the memory that an allocator held, at what cost, and where that was measured."""
     cases = [
-        (comparison.question, case, said)
-        for comparison in found.comparisons
+        (comparison, case, said)
+        for comparison in comparisons
         for case, rows in comparison.cases
         if findings.of_level(rows) and (said := findings.of_cures(rows))
     ]
-    measured = {f"{question}, {_words.case_in_words(case)}": said for question, case, said in cases}
-    machine = _words.hardware_in_words(found.environment)
+    measured = {f"{comparison.question}, {_words.case_in_words(case)}": said for comparison, case, said in cases}
+    machine = _hardware(comparison.environment for comparison, *_ in cases)
     return json.dumps({"cures": measured, "machine": machine}, indent=2, ensure_ascii=False) + "\n"
 
 

@@ -68,31 +68,38 @@ def test_new_results_make_it_stale(checkout: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("every", "rounds", "before", "wins"),
-    [(True, 1, 1, True), (True, 1, 2, False), (False, 2, 1, True), (False, 1, 1, False), (False, 1, 2, False)],
+    ("name", "every", "rounds", "before", "wins"),
+    [
+        ("reference-x", True, 1, 1, True),
+        ("reference-x", True, 1, 2, False),
+        ("reference-x", False, 2, 1, True),
+        ("reference-x", False, 1, 1, False),
+        ("reference-x", False, 1, 2, False),
+        ("mine", True, 2, 1, False),
+    ],
 )
 def test_a_question_comes_from_the_machine_that_has_measured_more_of_it(
-    checkout: Path, *, every: bool, rounds: int, before: int, wins: bool
+    checkout: Path, name: str, *, every: bool, rounds: int, before: int, wins: bool
 ) -> None:
-    """More strategies in as many rounds, or as many in more; the line and the heading say where, and the rest stays."""
+    """More strategies in as many rounds, or as many in more: of the project's machines, and the text says which."""
     path = checkout / "results" / readme.PUBLISHED / log.NAME
     known = [each for each in log.read(path) if each.question == "selection"]
     for each in known * (before - 1):
         log.append(path, msgspec.structs.replace(each, round=1))
-    for name in _registry.variants("selection") if every else [each.strategy for each in known]:
+    for strategy in _registry.variants("selection") if every else [each.strategy for each in known]:
         for index in range(rounds):
             each = record(
-                name, index, time=0.2, peak=24, question="selection", case={"images": "500"}, size="full", run="other"
+                strategy, index, time=0.2, peak=24, question="selection", case={"images": "500"}, size="full", run="x"
             )
-            environment = msgspec.structs.replace(each.environment, machine="other", cpu="Another")
-            there = checkout / "results" / "other" / log.NAME
+            environment = msgspec.structs.replace(each.environment, machine=name, cpu="Another")
+            there = checkout / "results" / name / log.NAME
             log.append(there, msgspec.structs.replace(each, environment=environment))
     readme.renew(checkout, write=True)
     text = (checkout / "README.md").read_text("utf-8")
     results = (checkout / readme.RESULTS).read_text("utf-8")
-    assert ("(on other) |" in text) == wins
-    assert ("other: Another" in text) == wins
-    assert ("## selection images 500 (on other)" in results) == wins
+    assert (f"(on {name}) |" in text) == wins
+    assert (f"{name}: Another" in text) == wins
+    assert (f"## selection images 500 (on {name})" in results) == wins
     assert "## read_order" in results
     assert f"{readme.PUBLISHED}: " in text
 
