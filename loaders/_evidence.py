@@ -21,7 +21,7 @@ from loaders import _judge
 from loaders._check import equivalence
 from loaders._errors import InputError
 from loaders._stats import estimate
-from loaders._trial.log import NAME as TRIALS_NAME
+from loaders._trial import log
 from loaders._trial.record import SCHEMA, Record
 
 if TYPE_CHECKING:
@@ -264,9 +264,18 @@ FAILING, FAILING_ONLY_NOW = 0.02, 0.2
 
 def checks(noise: Noise, repetitions: int, seed: int = 1) -> list[Count]:
     """Run simulated checks: how often is one wrong, and how often does it find the failing strategy?"""
+    from loaders._check.judge import MISSED, TIME_ALIKE
+
     nothing = [_checked(noise, seed + index, FAILING, FAILING) for index in range(repetitions)]
     planted = [_checked(noise, seed + index, 0, FAILING_ONLY_NOW) for index in range(repetitions)]
+    slower = [_checked(noise, seed + index, 0, 0, TIME_ALIKE) for index in range(repetitions)]
     return [
+        _count(
+            f"a strategy that takes {TIME_ALIKE - 1:.0%} longer is said not to differ, in a check of {STRATEGIES}",
+            [_mean([float(each.time.verdict == "no difference") for each in one if each.time]) for one in slower],
+            "at most",
+            MISSED,
+        ),
         _count(
             f"a check of {STRATEGIES} strategies exits with 1, all failing in {FAILING:.0%} of trials on both sides",
             [float(any(each.is_regression for each in outcomes)) for outcomes in nothing],
@@ -282,8 +291,11 @@ def checks(noise: Noise, repetitions: int, seed: int = 1) -> list[Count]:
     ]
 
 
-def _checked(noise: Noise, seed: int, on_a: float, on_b: float) -> list[Outcome]:
-    """Check strategies with two equal sides: all fail equally often, or the first fails more often on one side."""
+def _checked(noise: Noise, seed: int, on_a: float, on_b: float, ratio: float = 1.0) -> list[Outcome]:
+    """Check strategies that fail equally often on both sides, or the first of them more often on one.
+
+    ``ratio`` is how much longer all of them take on the new side.
+    """
     import numpy as np
 
     from loaders._check import run
@@ -292,7 +304,7 @@ def _checked(noise: Noise, seed: int, on_a: float, on_b: float) -> list[Outcome]
     random = np.random.default_rng(seed)
     spreads = np.concatenate(noise.spreads)
 
-    def side(spread: float, failing: float) -> Callable[[int], dict[str, Any]]:
+    def side(spread: float, failing: float, usual: float = 1.0) -> Callable[[int], dict[str, Any]]:
         most = 2 * LOOKS[-1]
         left, peaks = random.choice(noise.residuals, most).tolist(), random.normal(2**25, 2**17, most).tolist()
         drawn = iter(zip(left, peaks, random.random(most).tolist(), strict=True))
@@ -303,7 +315,7 @@ def _checked(noise: Noise, seed: int, on_a: float, on_b: float) -> list[Outcome]
             return {
                 "status": "ok" if ok else "failed",
                 "message": "" if ok else "simulated",
-                "metrics": {"epoch_time": math.exp(spread * residual), "peak_memory": int(peak)},
+                "metrics": {"epoch_time": usual * math.exp(spread * residual), "peak_memory": int(peak)},
             }
 
         return trial
@@ -318,7 +330,7 @@ def _checked(noise: Noise, seed: int, on_a: float, on_b: float) -> list[Outcome]
                 f"simulated.{index}",
                 "epoch_time",
                 side(spread, both if alike else on_a),
-                side(spread, both if alike else on_b),
+                side(spread, both if alike else on_b, ratio),
             )
         )
     return run.run(subjects, math.inf, clock=lambda: 0.0)
@@ -491,7 +503,7 @@ def _with_interval(what: str, values: Sequence[float]) -> Count:
     return _count(f"{what}{interval}", values, "at least", 0.0)
 
 
-OWN: Mapping[str, str] = {"start": equivalence.NAME, "copies": TRIALS_NAME}
+OWN: Mapping[str, str] = {"start": equivalence.NAME, "copies": log.NAME}
 """The logs of experiments that have trials of their own: those of this machine, not the published ones."""
 
 EXPERIMENTS: Mapping[str, Callable[[Sequence[Record], int], list[Count]]] = {
@@ -520,18 +532,10 @@ def experiment(name: str, source: Path, repetitions: int) -> Experiment:
 
 def newest(path: Path, say: Callable[[str], None] = lambda _: None) -> list[Experiment]:
     """Return the last line of every experiment in a log."""
-    found: dict[str, Experiment] = {}
-    for number, line in enumerate(path.read_bytes().splitlines() if path.exists() else [], 1):
-        try:
-            each = msgspec.json.decode(line, type=Experiment)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            say(f"{path}: line {number} is not an experiment and is ignored")
-        else:
-            found[each.name] = each
-    return list(found.values())
+    return list({each.name: each for each in log.lines(path, msgspec.json.Decoder(Experiment).decode, say)}.values())
 
 
-HEADINGS = ("what", "share", "wanted", "repetitions", "reached")
+HEADINGS = ("what", "share", "wanted", "reached")
 
 
 def line(count: Count) -> tuple[str, ...]:
@@ -539,9 +543,8 @@ def line(count: Count) -> tuple[str, ...]:
     counted = f"{round(count.share * count.repetitions)} of {count.repetitions}"
     return (
         count.what,
-        f"{count.share:.1%} ± {count.error:.1%}" if count.error else counted,
+        f"{count.share:.1%} ± {count.error:.1%} of {count.repetitions}" if count.error else counted,
         f"{count.wanted} {count.target:.0%}",
-        str(count.repetitions),
         "yes" if count.is_reached else "no",
     )
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -15,7 +14,7 @@ from typing import Literal
 
 import msgspec
 
-from loaders._errors import printable
+from loaders._trial import log
 from loaders._units import Count, Name, Seconds
 
 NAME = "faults.jsonl"
@@ -148,14 +147,7 @@ def tallied(seen: Iterable[Seen]) -> list[FaultTally]:
 
 def logged(path: Path, say: Callable[[str], None] = lambda _: None) -> list[Seen]:
     """Return the experiments of a log; none if there is none. Unusable lines are left out, and ``say`` is told."""
-    lines = path.read_bytes().splitlines() if path.exists() else []
-    found = []
-    for line in lines:
-        with contextlib.suppress(ValueError):
-            found.append(msgspec.json.decode(line, type=Seen))
-    if len(found) < len(lines):
-        say(f"{printable(str(path))}: {len(lines) - len(found)} of its {len(lines)} lines cannot be read: left out")
-    return found
+    return log.lines(path, msgspec.json.Decoder(Seen).decode, say)
 
 
 def newest(seen: Iterable[Seen]) -> list[Seen]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from loaders import _evidence, _judge
-from loaders._check import equivalence
+from loaders._check import equivalence, judge
 from loaders._errors import InputError
 from loaders._evidence import Count, Noise
 from loaders._trial import log
@@ -90,7 +90,12 @@ def test_a_judge_that_is_too_sure_is_found_out(published: Noise, monkeypatch: py
 
 def test_checks_seldom_cry_wolf_and_find_what_fails_only_now(published: Noise) -> None:
     counts = _evidence.checks(published, 30)
-    assert [count.is_reached for count in counts] == [True, True], counts
+    assert [count.is_reached for count in counts] == [True, True, True], counts
+
+
+def test_a_check_that_looks_too_often_is_found_out(published: Noise, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judge, "ALIKE_LEVEL", 0.05)
+    assert not _evidence.checks(published, 30)[0].is_reached
 
 
 @pytest.mark.parametrize(("shared", "own", "correlation"), [(0.2, 0.1, 0.8), (0.0, 0.1, 0.0)])
@@ -131,7 +136,7 @@ def test_a_count_misses_by_more_than_chance_only() -> None:
     assert not Count("x", 0.90, 0.01, 100, "at least", 0.93).is_reached
     assert Count("x", 0.06, 0.01, 100, "at most", 0.05).is_reached
     assert not Count("x", 0.08, 0.01, 100, "at most", 0.05).is_reached
-    assert _evidence.line(Count("x", 0.08, 0.01, 100, "at most", 0.05))[1] == "8.0% ± 1.0%"
+    assert _evidence.line(Count("x", 0.08, 0.01, 100, "at most", 0.05))[1] == "8.0% ± 1.0% of 100"
     assert _evidence.line(Count("x", 0.25, 0, 8, "at most", 0.0))[1] == "2 of 8", "counted, not estimated"
 
 
@@ -148,7 +153,8 @@ def test_the_newest_line_of_each_experiment_counts(tmp_path: Path) -> None:
     path.write_bytes(b"\n".join([*map(msgspec.json.encode, made), b"{}"]))
     said: list[str] = []
     assert len(_evidence.newest(path, said.append)) == 2
-    assert said == [f"{path}: line 4 is not an experiment and is ignored"]
+    assert len(said) == 1
+    assert said[0].startswith(f"{path}: left out line 4, which cannot be read")
     assert {each.name: each.commit for each in _evidence.newest(path)} == {"a": "C", "b": "B"}
     assert _evidence.newest(tmp_path / "none") == []
 

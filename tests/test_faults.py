@@ -102,4 +102,4 @@ def test_what_two_commits_or_machines_have_seen_is_not_counted_together(tmp_path
         file.write(b'{"fault": "cut o')
     told: list[str] = []
     assert len(_faults.logged(path, told.append)) == 5
-    assert "1 of its 6 lines cannot be read" in told[0]
+    assert "left out line 6, which cannot be read" in told[0]

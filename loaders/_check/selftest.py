@@ -213,13 +213,8 @@ OLDER_WORD = (b'"verdict":"inconclusive"', b'"verdict":"undecided"')
 
 
 def _read(path: Path, say: Callable[[str], None] = lambda _: None) -> list[Checked]:
-    found = []
-    for number, line in enumerate(path.read_bytes().splitlines() if path.exists() else [], 1):
-        try:
-            found.append(msgspec.json.decode(line.replace(*OLDER_WORD), type=Checked))
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            say(f"{path}: line {number} is not a check and is ignored")
-    return found
+    decode = msgspec.json.Decoder(Checked).decode
+    return log.lines(path, lambda line: decode(line.replace(*OLDER_WORD)), say)
 
 
 def tally(kind: Kind, outcomes: Sequence[Outcome]) -> Tally:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 from filelock import FileLock, Timeout
@@ -15,6 +16,8 @@ from filelock import FileLock, Timeout
 from loaders import _durable
 from loaders._errors import InputError, printable
 from loaders._trial.record import SCHEMA, Record
+
+T = TypeVar("T")
 
 NAME = "trials.jsonl"
 
@@ -154,36 +157,42 @@ def read(path: Path, say: Callable[[str], None] = lambda _: None) -> list[Record
     Anybody may have written the lines. Left out are lines that are cut off, that are not a record, that hold an
     impossible figure (see ``loaders._units``), or that repeat a trial of a round.
     """
-    name = printable(str(path))
-    try:
-        lines = path.read_bytes().split(b"\n")
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        say(f"{name}: left out: {error.strerror or error}")
-        return []
-    records: list[Record] = []
-    unreadable: list[int] = []
-    why, older = "", 0
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            record = _decoded(line)
-        except (ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors, as is invalid UTF-8
-            unreadable.append(number)
-            why = why or printable(str(error))[:MOST_WORDS]
-            continue
-        records.append(record)
-        older += record.schema != SCHEMA
-    if unreadable:
-        say(f"{name}: left out {_lines(unreadable)}, which cannot be read (cut off while writing?): {why}")
-    if older:
+    name, records = printable(str(path)), lines(path, _decoded, say)
+    if older := sum(record.schema != SCHEMA for record in records):
         say(
             f"{name}: {older} of its {len(records)} records are of an older instrument: they are shown apart, and "
             f"nothing is concluded from them; `python -m loaders compare` measures them anew"
         )
     return _once(records, lambda count: say(f"{name}: left out {count} records of trials that it holds already"))
+
+
+def lines(path: Path, decode: Callable[[bytes], T], say: Callable[[str], None] = lambda _: None) -> list[T]:
+    """Return the lines of a log, decoded; those that cannot be are left out, and ``say`` is told so once.
+
+    A log that is not there has no lines.
+    """
+    name = printable(str(path))
+    try:
+        given = path.read_bytes().split(b"\n")
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        say(f"{name}: left out: {error.strerror or error}")
+        return []
+    found: list[T] = []
+    unreadable: list[int] = []
+    why = ""
+    for number, line in enumerate(given, 1):
+        if not line.strip():
+            continue
+        try:
+            found.append(decode(line))
+        except (ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors, as is invalid UTF-8
+            unreadable.append(number)
+            why = why or printable(str(error))[:MOST_WORDS]
+    if unreadable:
+        say(f"{name}: left out {_lines(unreadable)}, which cannot be read (cut off while writing?): {why}")
+    return found
 
 
 def _decoded(line: bytes) -> Record:

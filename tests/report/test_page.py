@@ -313,7 +313,7 @@ def test_how_often_conclusions_are_wrong_is_shown_for_the_machine_and_its_proces
         log.append(tmp_path / name / _evidence.NAME, each)
     html = page.render(sets.collect(tmp_path))
     text = Parsed(html).text
-    line = ["2 of 8", "at most 0%", "8", "no", f"missed {EVIL}, box/trials.jsonl, commit cccccccc, 2026-01-02"]
+    line = ["2 of 8", "at most 0%", "no", f"missed {EVIL}, box/trials.jsonl, commit cccccccc, 2026-01-02"]
     assert "".join([f"missed {EVIL}", *line]) in text
     assert f"0 of 1 counts reach their targets; these do not: missed {EVIL}." in text
     assert EVIL not in html
