@@ -206,7 +206,7 @@ def run(
     seconds: float,
     *,
     questions: int | None = None,
-    begin: Callable[[], object] = lambda: None,
+    begin: Callable[[Sequence[str]], object] = lambda _: None,
     told: Callable[[list[Outcome]], None] | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> list[Outcome]:
@@ -217,11 +217,12 @@ def run(
     questions
         How many verdicts share the chance of a false alarm; by default all that are asked for, including failures.
     begin
-        Called before each round of blocks.
+        Called before each round of blocks, with the names of those that it measures.
     told
         Called with all outcomes so far after each block, so an interrupted check has what was measured.
     """
-    end = clock() + seconds
+    begun = clock()
+    end, half = begun + seconds, begun + seconds / 2
     states: list[_State] = []
     states += [_State(each, states) for each in subjects]
 
@@ -233,11 +234,13 @@ def run(
     while due := _in_reach([each for each in states if each.is_due(shared())], end - clock(), shared()):
         seed += 1
         random.Random(seed).shuffle(due)  # noqa: S311
-        begin()
+        begin([each.subject.name for each in due])
         for each in due:
             before = clock()
             if before >= end:
                 return [state.outcome(shared()) for state in states]
+            if before >= half and not each.count:
+                continue  # the rest of the time is for those that have begun
             each.run_block(seed)
             each.seconds += clock() - before
             if told:
@@ -250,12 +253,17 @@ def _in_reach(due: Sequence[_State], seconds: float, questions: int) -> list[_St
 
     A strategy that cannot be decided in the time left waits, so that others can be; the nearest one never waits. It
     waits at looks alone, or before its first one, when nothing is judged: when it is judged must not depend on what its
-    latest blocks have shown. Before its first look it is expected to need as many blocks as others of this check.
+    latest blocks have shown. Before its first look it is expected to need as many blocks as others of this check, and
+    before its first block as many seconds for each.
     """
+    every = due[0].every if due else ()
+    usual = usual_blocks([each.blocks("time") for each in every])
+    a_block = sum(each.seconds for each in every) / max(1, sum(each.count for each in every))
     found = [each for each in due if each.count > LOOKS[0] and each.count not in LOOKS]
     left = seconds - sum(each.seconds_until(each.count + 1) for each in found)
-    usual = usual_blocks([each.blocks("time") for each in (due[0].every if due else ())])
-    waiting = [(each.seconds_until(usual), each) for each in due if each.count < LOOKS[0]]
+    waiting = [
+        (each.seconds_until(usual) if each.count else usual * a_block, each) for each in due if each.count < LOOKS[0]
+    ]
     waiting += [(each.seconds_to_go(questions), each) for each in due if each.count in LOOKS]
     for needed, each in sorted(waiting, key=lambda pair: pair[0]):
         left -= needed

@@ -186,7 +186,9 @@ def selftest(
 
             a, b = (run(each, 1000 * index, environments) for each in (kind.same, kind.twin))
             subject = Subject(kind.name, "epoch_time", a, b, kind.figures, start)
-            (outcome,) = checking.run([subject], seconds, questions=QUESTIONS, begin=begin or (lambda: None))
+            (outcome,) = checking.run(
+                [subject], seconds, questions=QUESTIONS, begin=lambda _: begin() if begin else None
+            )
             outcomes.append(outcome)
             log.append(path, Checked(own, kind.name, started, outcome, environments[0]))
             told(tally(kind, outcomes))

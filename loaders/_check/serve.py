@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import IO, Any
 
@@ -44,14 +44,26 @@ class Asked(msgspec.Struct, frozen=True, tag=True):
 
 
 class Offer(msgspec.Struct, frozen=True):
-    """The strategies, as ``QUESTION.STRATEGY``, whose trials can be forked, and why no others can."""
+    """The strategies, as ``QUESTION.STRATEGY``, whose trials can be forked, and why no others can.
+
+    ``narrows`` says that a round's server imports only what the round needs; an older commit's imports everything.
+    """
 
     forks: list[str]
     reason: str = ""
+    narrows: bool = False
 
 
 class Round(msgspec.Struct, frozen=True, tag=True):
-    """Start a new server, for the next round of blocks: one layout of addresses must not be that of all trials."""
+    """Start a new server, for the next round of blocks: one layout of addresses must not be that of all trials.
+
+    Attributes
+    ----------
+    names
+        The strategies, as ``QUESTION.STRATEGY``, that the round measures; all if there are none.
+    """
+
+    names: list[str] = []
 
 
 class Order(msgspec.Struct, frozen=True, tag=True):
@@ -93,15 +105,23 @@ class Serving:
             for question, names in asked.strategies.items()
         ]
         plans = [each for each in plans if each.forks]
+        self._plans = plans
         self._names = [f"{each.question}.{name}" for each in plans for name in filter(each.may_fork, each.strategies)]
-        self.forks = Forks(_compare.modules_of(plans))
+        self.forks = Forks({})
         self._forked: list[Record] = []
-        self.offer = self.begin()
+        self.offer = self.begin(self._names)
 
-    def begin(self) -> Offer:
-        """Start a new server, if trials can be forked."""
-        reason = self.forks.begin().reason if self._names else ""
-        return Offer([] if reason else self._names, reason)
+    def begin(self, names: Sequence[str]) -> Offer:
+        """Start a new server that imports what these strategies need, if trials can be forked.
+
+        The heaviest packages are those of a few strategies: a server of all takes several times as long to start.
+        """
+        narrowed = [
+            replace(each, strategies=tuple(name for name in each.strategies if f"{each.question}.{name}" in names))
+            for each in self._plans
+        ]
+        reason = self.forks.begin(_compare.modules_of(narrowed)).reason if self._names else ""
+        return Offer([] if reason else self._names, reason, narrows=True)
 
     def ordered(self, order: Order, plan: Callable[[list[str], Serving], Record]) -> Record | dict[str, str]:
         """Run a trial, which ``plan`` works out from its arguments; what cannot be run has the status ``failed``."""
@@ -150,7 +170,12 @@ def serve(parent: int, open_corpus: Callable[[str], Corpus], plan: Callable[[lis
         _tell(answers, serving.offer)
         for line in sys.stdin.buffer:
             request = msgspec.json.decode(line, type=Round | Order)
-            _tell(answers, serving.begin() if isinstance(request, Round) else serving.ordered(request, plan))
+            _tell(
+                answers,
+                serving.begin(request.names or serving.offer.forks)
+                if isinstance(request, Round)
+                else serving.ordered(request, plan),
+            )
 
 
 def _tell(answers: IO[bytes], said: Any) -> None:

@@ -120,8 +120,8 @@ class Served:
 class Trials(Protocol):
     """Runs the trials of both sides."""
 
-    def begin(self) -> None:
-        """Prepare the next round of blocks."""
+    def begin(self, names: Sequence[str]) -> None:
+        """Prepare the next round of blocks, of these strategies."""
 
     def start_of(self, name: str) -> str:
         """Return how the trials of a strategy start, ``fresh`` or ``forked``."""
@@ -136,7 +136,7 @@ class Alone:
     def __init__(self, sides: Sequence[Side], size: str) -> None:
         self._sides, self._size = sides, size
 
-    def begin(self) -> None:
+    def begin(self, names: Sequence[str]) -> None:
         """See ``Trials``."""
 
     def start_of(self, name: str) -> str:  # noqa: ARG002
@@ -159,17 +159,18 @@ class Together:
         self._served, self._size = served, size
         a, b = ((each.offer or {}).get("forks", []) for each in served)
         self._forked = set(a) & set(b)
+        self._narrows = all((each.offer or {}).get("narrows") for each in served)
 
     @property
     def reasons(self) -> list[str]:
         """Why a side cannot fork, in words."""
         return [each.offer["reason"] for each in self._served if each.offer and each.offer["reason"]]
 
-    def begin(self) -> None:
+    def begin(self, names: Sequence[str]) -> None:
         """See ``Trials``: both servers import at the same time, while nothing is measured."""
-        if self._forked:
+        if forked := [name for name in names if name in self._forked]:
             for each in self._served:
-                each.tell(Round())
+                each.tell(Round(forked if self._narrows else []))  # what is imported must be alike on both sides
             for each in self._served:
                 each.answer()
 

@@ -36,10 +36,15 @@ class Forks:
         """Why the server cannot fork; empty if it can, or has not been started."""
         return self._server.reason if self._server else ""
 
-    def begin(self) -> Server:
-        """Start a new server. Each round begins with this: one layout of addresses must not be that of all trials."""
+    def begin(self, modules: Mapping[str, Iterable[str]] | None = None) -> Server:
+        """Start a new server. Each round begins with this: one layout of addresses must not be that of all trials.
+
+        It imports ``modules`` if the round needs others than the one before.
+        """
         if self._server:
             self._server.end()
+        if modules is not None:
+            self._modules = modules
         self._server = Server(self._modules)
         return self._server
 

@@ -197,7 +197,7 @@ def test_a_round_begins_once_for_all_and_the_outcome_says_how_trials_started() -
     clock = Clock()
     begun: list[int] = []
     forked = msgspec.structs.replace(clock.subject("x", 1.0, 1.5), start="forked")
-    found = run([forked, clock.subject("y", 1.0, 1.5)], 1e6, begin=lambda: begun.append(len(clock.ran)), clock=clock)
+    found = run([forked, clock.subject("y", 1.0, 1.5)], 1e6, begin=lambda _: begun.append(len(clock.ran)), clock=clock)
     assert begun == [8 * each for each in range(LOOKS[0])]
     assert [each.start for each in found] == ["forked", "fresh"]
 
@@ -249,6 +249,18 @@ def test_where_time_is_short_for_all_some_are_decided() -> None:
     verdicts = [each.time.verdict for each in found.values() if each.time]
     assert len(verdicts) == 30
     assert verdicts.count("no difference") >= 5
+
+
+def test_first_blocks_take_half_of_the_time_at_most() -> None:
+    """Of a hundred strategies, for which there is time for one block each, some are decided."""
+    clock = Clock()
+    begun: list[list[str]] = []
+    subjects = [_noisy(clock, f"{each}", 0.01) for each in range(100)]
+    found = run(subjects, 400, begin=lambda names: begun.append(list(names)), clock=clock)
+    assert sum(each.time is not None for each in found) == 50
+    assert sum(each.time is not None and each.time.verdict == "no difference" for each in found) >= 10
+    assert [len(each) for each in begun[:2]] == [100, 16]
+    assert any(each.message == "not measured: the time was up" for each in found)
 
 
 def test_a_strategy_waits_at_looks_alone() -> None:

@@ -18,6 +18,7 @@ import msgspec
 import psutil
 import pytest
 
+from loaders._check import serve
 from loaders._check.serve import Asked, Order, Round
 from loaders._corpus import Corpus
 from loaders._errors import InputError
@@ -55,6 +56,22 @@ class Servers:
         if server.is_lost and self.trials % 2:  # before the fork, or after it
             raise LostServerError
         return msgspec.structs.replace(RECORD, seed=self.trials, status="failed" if server.is_lost else "ok")
+
+
+def test_a_rounds_server_imports_what_the_round_needs(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    imported: list[dict[str, Any]] = []
+
+    def started(modules: dict[str, Any]) -> Any:
+        imported.append(modules)
+        return SimpleNamespace(reason="", is_lost=False, end=lambda: None)
+
+    monkeypatch.setattr(forks, "Server", started)
+    asked = {"batching": ["load_all", "tfdata_paths_2", "torch_dataloader_0"]}
+    serving = serve.Serving(Asked(asked, "tiny"), corpus)
+    serving.begin(["batching.torch_dataloader_0"])
+    serving.begin([])
+    found = [("tensorflow" in each, "torch.utils.data" in each) for each in imported]
+    assert found == [(True, True), (False, True), (False, False)]
 
 
 def test_a_server_serves_until_the_next_round(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,7 +171,7 @@ def _order(name: str, seed: int = 1, *, forked: bool = True, checked: bool = Tru
 @needs_forks
 def test_trials_are_forked_or_fresh_as_ordered(served: Process) -> None:
     offer = served.ask(ASKED)
-    assert offer == {"forks": ["selection.planted_quick", "selection.planted_slow"], "reason": ""}
+    assert offer == {"forks": ["selection.planted_quick", "selection.planted_slow"], "reason": "", "narrows": True}
     forked = served.ask(_order("planted_quick"))
     assert (forked["status"], forked["process"], forked["message"]) == ("ok", "forked", "")
     assert served.ask(Round()) == offer
@@ -176,7 +193,7 @@ def test_trials_are_forked_or_fresh_as_ordered(served: Process) -> None:
 
 @needs_forks
 def test_what_must_be_fresh_is_not_offered(served: Process) -> None:
-    assert served.ask(msgspec.structs.replace(ASKED, fresh=True)) == {"forks": [], "reason": ""}
+    assert served.ask(msgspec.structs.replace(ASKED, fresh=True)) == {"forks": [], "reason": "", "narrows": True}
 
 
 PARENT = """

@@ -91,11 +91,11 @@ ANSWERS = """
 import json, os, sys, time
 print("said", file=sys.stderr)
 json.loads(sys.stdin.readline())
-print(json.dumps({{"forks": {forks}, "reason": {reason!r}}}), flush=True)
+print(json.dumps({{"forks": {forks}, "reason": {reason!r}, "narrows": {narrows}}}), flush=True)
 for line in sys.stdin:
     request = json.loads(line)
     with open({log!r}, "a") as file:
-        print(request["type"], *request.get("arguments", []), {name!r}, file=file)
+        print(request["type"], *request.get("arguments", []), *request.get("names", []), {name!r}, file=file)
     {does}
     print(json.dumps({{"status": "ok", "metrics": {{}}}}), flush=True)
 """
@@ -105,12 +105,21 @@ class Fake:
     """A side whose process is a script."""
 
     def __init__(
-        self, root: Path, does: str = "pass", forks: tuple[str, ...] = (), reason: str = "", name: str = "fake"
+        self,
+        root: Path,
+        does: str = "pass",
+        forks: tuple[str, ...] = (),
+        reason: str = "",
+        name: str = "fake",
+        *,
+        narrows: bool = True,
     ) -> None:
         self.name, self.root, self.log = name, root, root / "log"
         self.variables = dict(os.environ)
         script = root / f"{name}.py"
-        script.write_text(ANSWERS.format(forks=list(forks), reason=reason, log=str(self.log), does=does, name=name))
+        script.write_text(
+            ANSWERS.format(forks=list(forks), reason=reason, log=str(self.log), does=does, name=name, narrows=narrows)
+        )
         self.command = [sys.executable, str(script)]
 
     @property
@@ -178,11 +187,28 @@ def test_what_one_side_cannot_fork_starts_fresh_on_both(tmp_path: Path) -> None:
     manager, said = _running(tmp_path, a, b)
     with manager as found:
         assert [found.start_of(f"batching.{each}") for each in "xyz"] == ["forked", "fresh", "fresh"]
-        found.begin()
+        found.begin(["batching.x", "batching.y"])
         run_a, _ = found.of("batching", "y")
         run_a(3)
     assert [each.split()[0] for each in a.lines] == ["Round", "Order"], "a new server, and the trial"
     assert not said
+
+
+@pytest.mark.parametrize("older", [False, True])
+def test_servers_import_alike_on_both_sides(tmp_path: Path, *, older: bool) -> None:
+    """What the round needs, unless one side is an older commit, whose servers import everything."""
+    for name in "ab":
+        (tmp_path / name).mkdir()
+    forks = ("batching.x", "batching.y")
+    a = Fake(tmp_path / "a", forks=forks, name="A", narrows=not older)
+    b = Fake(tmp_path / "b", forks=forks, name="B")
+    manager, _ = _running(tmp_path, a, b)
+    with manager as found:
+        found.begin(["batching.y"])
+        found.begin(["batching.z"])
+    asked = [] if older else ["batching.y"]
+    assert [each.split() for each in a.lines] == [["Round", *asked, "A"]], "none where nothing forks"
+    assert [each.split() for each in b.lines] == [["Round", *asked, "B"]]
 
 
 def test_nothing_begins_where_nothing_is_forked(tmp_path: Path) -> None:
@@ -194,7 +220,7 @@ def test_nothing_begins_where_nothing_is_forked(tmp_path: Path) -> None:
     )
     manager, said = _running(tmp_path, a, b)
     with manager as found:
-        found.begin()
+        found.begin(["batching.x"])
         assert found.start_of("batching.x") == "fresh"
     assert not a.log.exists()
     assert said == ["trials start in fresh processes: its imports have started 3 threads"]
