@@ -239,8 +239,8 @@ def run(
             before = clock()
             if before >= end:
                 return [state.outcome(shared()) for state in states]
-            if before >= half and not each.count:
-                continue  # the rest of the time is for those that have begun
+            if before >= half and seed == 1:
+                continue  # the rest of the time is first for those that have begun
             each.run_block(seed)
             each.seconds += clock() - before
             if told:

@@ -263,6 +263,19 @@ def test_first_blocks_take_half_of_the_time_at_most() -> None:
     assert any(each.message == "not measured: the time was up" for each in found)
 
 
+def test_time_that_is_left_goes_to_those_that_have_not_begun() -> None:
+    """Those that have begun cannot be run here, and need none of it."""
+    clock = Clock()
+    begun: list[list[str]] = []
+    subjects = [
+        Subject(str(each), "epoch_time", clock.trial("x", "a", 1.0, **LACKING), clock.trial("x", "b", 1.0, **LACKING))
+        for each in range(10)
+    ]
+    found = run(subjects, 10, begin=lambda names: begun.append(list(names)), clock=clock)
+    assert [len(each) for each in begun] == [10, 1, 1, 1]
+    assert sum(bool(each.skipped) for each in found) == 5
+
+
 def test_a_strategy_waits_at_looks_alone() -> None:
     clock = Clock()
     found = _run(clock, *(_noisy(clock, str(each), 0.02 * (each + 1)) for each in range(5)), seconds=400)
