@@ -254,7 +254,7 @@ def test_a_log_that_cannot_be_opened_is_said_in_one_line(tmp_path: Path) -> None
     assert said == [f"{tmp_path}/two\\nlines/{log.NAME}: left out: Is a directory"]
 
 
-@pytest.mark.parametrize("machine", ["reference", "reference-amd"])
+@pytest.mark.parametrize("machine", ["reference", "reference-amd", "reference-zen4"])
 def test_the_published_log_is_read_whole(machine: str) -> None:
     said: list[str] = []
     path = ROOT / "results" / machine / log.NAME
