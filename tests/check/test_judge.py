@@ -228,11 +228,11 @@ def test_alarms_stay_rare_where_spreads_are_shared_and_differ() -> None:
     assert wrong <= 3
 
 
-@pytest.mark.parametrize("spread", [0.02, 0.06])
+@pytest.mark.parametrize("spread", [0.02, 0.03, 0.06])
 def test_a_difference_that_matters_is_seldom_called_none(spread: float) -> None:
-    """Of a thousand strategies that differ by the margin; two standard errors are 1.4 %."""
     found = [_checked(TIME_ALIKE, spread, seed).verdict for seed in range(1000)]
-    assert found.count("no difference") <= (MISSED + 0.014) * 1000
+    assert found.count("no difference") <= MISSED * 1000
+    assert "slower" in found
 
 
 def test_looks_at_the_same_blocks_share_the_chance_of_an_error() -> None:
@@ -241,4 +241,4 @@ def test_looks_at_the_same_blocks_share_the_chance_of_an_error() -> None:
     looks = np.array(LOOKS)
     sums = np.cumsum(steps, axis=1)[:, looks - 1] / np.sqrt(looks)
     errs = (sums < norm.ppf(ALIKE_LEVEL)).any(axis=1).mean()
-    assert errs == pytest.approx(MISSED, abs=0.0015)
+    assert 0.8 * MISSED < errs < MISSED
