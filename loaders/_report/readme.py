@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import operator
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -83,8 +82,10 @@ def most_measured(found: sets.ResultSet, results: Sequence[sets.ResultSet]) -> l
     """
     best = {each.question: each for each in found.comparisons}
     for result in results:
-        is_ours = result.origin.machine.startswith(OURS) and result.origin.size == found.origin.size
-        if result is found or not result.answers or not is_ours:
+        origin = result.origin
+        if result is found or not result.answers:
+            continue
+        if not origin.machine.startswith(OURS) or origin.size != found.origin.size:
             continue
         for each in result.comparisons:
             known = best.get(each.question)
@@ -95,8 +96,10 @@ def most_measured(found: sets.ResultSet, results: Sequence[sets.ResultSet]) -> l
 
 def _is_more(one: Comparison, other: Comparison) -> bool:
     """Whether a comparison has as many strategies and rounds as another, and more of either."""
-    measured, before = ((-_lacks(each), each.rounds) for each in (one, other))
-    return all(map(operator.ge, measured, before)) and measured != before
+    lacks, lacked = _lacks(one), _lacks(other)
+    if lacks > lacked or one.rounds < other.rounds:
+        return False
+    return lacks < lacked or one.rounds > other.rounds
 
 
 def _lacks(comparison: Comparison) -> int:
