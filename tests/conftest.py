@@ -131,7 +131,9 @@ def strategy(tmp_path: Path, corpus: Corpus, server: Server | None) -> Strategy:
     The body yields or returns batches; ``right`` is a correct selection that it may return.
     """
 
-    def run(body: str, *, deadline: float = 60.0, memory_limit: int | None = None, epochs: int = 1) -> Record:
+    def run(
+        body: str, *, deadline: float = 60.0, memory_limit: int | None = None, epochs: int = 1, turns: str = ""
+    ) -> Record:
         file = tmp_path / "planted.py"
         indented = "\n".join(f"    {line}" for line in body.strip().splitlines())
         file.write_text(
@@ -154,6 +156,7 @@ def strategy(tmp_path: Path, corpus: Corpus, server: Server | None) -> Strategy:
             outside=[str(file)],
             deadline=deadline,
             memory_limit=memory_limit,
+            turns=turns,
         )
         record = run_trial(trial, corpus, server=server)
         assert record.process == ("forked" if server else "fresh")

@@ -1,7 +1,8 @@
 """From blocks of interleaved trials to a verdict with its interval. Pure.
 
-A block is A B B A, so an even drift affects both sides alike. Its outcome is one number, the difference of the sides'
-means (of logarithms for times), and blocks are independent of each other. The mean over blocks is trimmed, because one
+A block is four trials, A B B A, or one of each side whose epochs alternate so; either way an even drift affects both
+sides alike. Its outcome is one number, the difference of the sides' means (of logarithms for times), and blocks are
+independent of each other. The mean over blocks is trimmed, because one
 trial in a few dozen takes several times as long as the others, for reasons of the machine; its interval is Yuen's
 (1974), which for up to four blocks is Student's.
 
@@ -45,9 +46,9 @@ blocks from the one before, so the chance that any of them errs grows more slowl
 blocks spread widely: at 0.011 it missed 5.3 to 6.4 % of strategies whose trials spread by 6 %, at 0.009 no more than
 5 %. ``make evidence`` counts it with the noise of published trials."""
 
-UNFAILING = 8
-"""After this many blocks without a failure, a strategy counts as not failing: of strategies that fail in 20 % of
-trials, 97 % have shown it by then."""
+UNFAILING = 15
+"""After this many trials of a side without a failure, a strategy counts as not failing: of strategies that fail in 20 %
+of trials, 96 % have shown it by then."""
 
 WORDS: dict[Figure, dict[str, Verdict]] = {
     "time": {"more": "slower", "less": "faster"},
@@ -66,7 +67,7 @@ MEMORY_MARGIN, MEMORY_ALIKE = RESOLUTION, 2 * RESOLUTION
 
 
 class Block(msgspec.Struct, frozen=True):
-    """One figure from four trials, two on each side; a side has only one if its other trial failed."""
+    """One figure from one or two trials of each side."""
 
     a: tuple[float, ...]
     b: tuple[float, ...]
@@ -127,7 +128,7 @@ class Failures(msgspec.Struct, frozen=True):
     @property
     def may_be_more(self) -> bool:
         """Whether more trials may show that B fails more often."""
-        return self.b * self.of_a > self.a * self.of_b or (not self.a + self.b and self.of_b < 2 * UNFAILING)
+        return self.b * self.of_a > self.a * self.of_b or (not self.a + self.b and self.of_b < UNFAILING)
 
     @property
     def is_hopeless(self) -> bool:

@@ -75,5 +75,6 @@ def _standing_for(question: str, names: set[str], every: Collection[str]) -> set
 
 def _subject(question: str, name: str, trials: Trials) -> Subject:
     known = _registry.questions().get(question)
-    full, (a, b) = f"{question}.{name}", trials.of(question, name)
-    return Subject(full, known.ranked_by if known else FALLBACK, a, b, start=trials.start_of(full))
+    full, runs = f"{question}.{name}", trials.of(question, name)
+    start = trials.start_of(full)
+    return Subject(full, known.ranked_by if known else FALLBACK, runs.a, runs.b, start=start, in_turn=runs.in_turn)

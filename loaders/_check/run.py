@@ -1,10 +1,10 @@
-"""Interleaved blocks of trials, A B B A, until every verdict is reached or the time is up."""
+"""Interleaved blocks of trials or of their epochs, A B B A, until every verdict is reached or the time is up."""
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -28,6 +28,9 @@ class Subject(msgspec.Struct, frozen=True):
         The figures that are judged.
     start
         How its trials start on both sides: ``fresh`` or ``forked``.
+    in_turn
+        Runs one trial of each side, whose epochs alternate, and returns both records. That is a block then; without it,
+        a block is four trials.
     """
 
     name: str
@@ -36,6 +39,7 @@ class Subject(msgspec.Struct, frozen=True):
     b: Callable[[int], dict[str, Any]]
     figures: tuple[Figure, ...] = ("time", "memory")
     start: str = "fresh"
+    in_turn: Callable[[int], Sequence[dict[str, Any]]] | None = None
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -86,6 +90,7 @@ class _State:
         self.subject, self.every = subject, every
         self.measured: list[dict[str, list[dict[str, Any]]]] = []
         self.count = 0
+        self.ran = {"a": 0, "b": 0}
         self.seconds = 0.0
         self.judged: tuple[int, Outcome] | None = None
         self.failed: dict[str, list[str]] = {"a": [], "b": []}
@@ -95,8 +100,8 @@ class _State:
     def run_block(self, seed: int) -> None:
         """Run A B B A and keep what is ok; both sides get the same seed. What both skip at first is left at that."""
         found: dict[str, list[dict[str, Any]]] = {"a": [], "b": []}
-        for letter in "abba":
-            record = (self.subject.a if letter == "a" else self.subject.b)(seed)
+        for letter, record in self._records(seed):
+            self.ran[letter] += 1
             if record["status"] == "ok":
                 self.schemas[letter] = record.get("schema")
                 found[letter].append(record["metrics"])
@@ -109,6 +114,13 @@ class _State:
         self.count += 1
         self.measured.append(found)
 
+    def _records(self, seed: int) -> Iterator[tuple[str, dict[str, Any]]]:
+        if self.subject.in_turn:
+            yield from zip("ab", self.subject.in_turn(seed), strict=True)
+        else:
+            for letter in "abba":
+                yield letter, (self.subject.a if letter == "a" else self.subject.b)(seed)
+
     @property
     def skipped(self) -> str:
         """Why neither side runs it here."""
@@ -117,7 +129,7 @@ class _State:
     @property
     def failures(self) -> Failures:
         """How many trials have failed."""
-        return Failures(len(self.failed["a"]), len(self.failed["b"]), 2 * self.count, 2 * self.count)
+        return Failures(len(self.failed["a"]), len(self.failed["b"]), self.ran["a"], self.ran["b"])
 
     @property
     def are_two_instruments(self) -> bool:
@@ -136,6 +148,11 @@ class _State:
         """Seconds until the look after which there are enough blocks, as they have taken so far; 0 if none was run."""
         look = min((each for each in LOOKS if each >= enough), default=LOOKS[-1])
         return (look - self.count) * self.seconds / max(1, self.count)
+
+    def is_decided(self, questions: int) -> bool:
+        """Whether all its figures have a verdict."""
+        found = self.outcome(questions).judgements
+        return bool(found) and all(each.verdict != "undecided" for each in found)
 
     def seconds_to_go(self, questions: int) -> float:
         """Seconds until all is decided at this spread, or until the last look if nobody knows."""
@@ -206,6 +223,7 @@ def run(
     seconds: float,
     *,
     questions: int | None = None,
+    apart: bool = False,
     begin: Callable[[Sequence[str]], object] = lambda _: None,
     told: Callable[[list[Outcome]], None] | None = None,
     clock: Callable[[], float] = time.monotonic,
@@ -216,6 +234,8 @@ def run(
     ----------
     questions
         How many verdicts share the chance of a false alarm; by default all that are asked for, including failures.
+    apart
+        Judge each strategy as if it were measured alone, not by what the others' spreads say about its own.
     begin
         Called before each round of blocks, with the names of those that it measures.
     told
@@ -224,7 +244,7 @@ def run(
     begun = clock()
     end, half = begun + seconds, begun + seconds / 2
     states: list[_State] = []
-    states += [_State(each, states) for each in subjects]
+    states += [_State(each, [] if apart else states) for each in subjects]
 
     def shared() -> int:
         """Return the number of questions, which the first round settles: what is skipped asks none."""
@@ -251,6 +271,8 @@ def run(
 def _in_reach(due: Sequence[_State], seconds: float, questions: int) -> list[_State]:
     """Return the strategies whose next blocks are run: first those that are nearest to a decision.
 
+    Those of which all is decided, and of which only more trials can tell how often they fail, come last.
+
     A strategy that cannot be decided in the time left waits, so that others can be; the nearest one never waits. It
     waits at looks alone, or before its first one, when nothing is judged: when it is judged must not depend on what its
     latest blocks have shown. Before its first look it is expected to need as many blocks as others of this check, and
@@ -265,7 +287,8 @@ def _in_reach(due: Sequence[_State], seconds: float, questions: int) -> list[_St
         (each.seconds_until(usual) if each.count else usual * a_block, each) for each in due if each.count < LOOKS[0]
     ]
     waiting += [(each.seconds_to_go(questions), each) for each in due if each.count in LOOKS]
-    for needed, each in sorted(waiting, key=lambda pair: pair[0]):
+    waiting.sort(key=lambda pair: (pair[1].is_decided(questions), pair[0]))
+    for needed, each in waiting:
         left -= needed
         if left >= 0 or not found:
             found.append(each)

@@ -1,12 +1,14 @@
 """How often the check is wrong, and what it finds: trials with identical sides and with planted differences.
 
 Each check goes the whole way, from trials to a verdict, on one strategy and a twin that does a known amount more. There
-are two such subjects: Python that works for about a tenth of a second on one core and holds a few MiB, and a tf.data
-map over the corpus' photographs, on all cores. Their spreads differ, so power is stated for each.
+are two such subjects: Python that works for about a tenth of a second on one core and holds a few MiB, in whole trials;
+and a tf.data map over the corpus' photographs, on all cores, whose epochs take turns where the system can. Their
+spreads differ, so power is stated for each.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import math
 from collections.abc import Callable, Sequence
@@ -19,8 +21,9 @@ import msgspec
 from loaders._check import run as checking
 from loaders._check.judge import FAMILY, LOOKS, TIME_MARGIN, TRIMMED, Figure
 from loaders._check.run import Outcome, Subject
+from loaders._check.trials import Runs
 from loaders._trial import log
-from loaders._trial.record import Environment, Record
+from loaders._trial.record import Environment
 
 QUESTIONS_OF: dict[str, str] = {"python": "selection", "tensorflow": "batching"}
 """The question of each subject; it checks what the subject delivers."""
@@ -35,11 +38,16 @@ QUESTIONS = 3
 """Verdicts in a check of one strategy: its time, its memory, and how often it fails."""
 
 
+TOGETHER = 5
+"""Checks that share their rounds of blocks, and so the servers of each round: starting these takes as long as a block.
+Each is judged as if it were the only one."""
+
+
 class Kind(msgspec.Struct, frozen=True):
     """A kind of check: what is planted, which figure must show it, and the verdict that is right.
 
     ``share`` is the fraction of the requested checks that this kind runs: a difference that hardly matters needs fewer.
-    ``same`` is the strategy without the difference.
+    ``same`` is the strategy without the difference. ``time`` is the metric used as time.
     """
 
     name: str
@@ -48,6 +56,7 @@ class Kind(msgspec.Struct, frozen=True):
     right: str
     share: float = 1.0
     same: str = "same"
+    time: str = "epoch_time"
 
 
 KINDS = (
@@ -60,11 +69,13 @@ KINDS = (
     Kind("+64 MiB", "memory_64", ("memory",), "fatter", 0.25),
 )
 
+_in_tensorflow = functools.partial(Kind, same="tf_same", time="steady_time")
+
 TENSORFLOW_KINDS = (
-    Kind("tensorflow: nothing", "tf_same", ("time", "memory"), "no difference", same="tf_same"),
-    Kind("tensorflow: +10 % of time", "tf_time_10", ("time",), "slower", same="tf_same"),
-    Kind("tensorflow: +64 MiB", "tf_memory_64", ("memory",), "fatter", same="tf_same"),
-    Kind("tensorflow: +20 % of time", "tf_time_20", ("time",), "slower", 0.25, same="tf_same"),
+    _in_tensorflow("tensorflow: nothing", "tf_same", ("time", "memory"), "no difference"),
+    _in_tensorflow("tensorflow: +10 % of time", "tf_time_10", ("time",), "slower"),
+    _in_tensorflow("tensorflow: +64 MiB", "tf_memory_64", ("memory",), "fatter"),
+    _in_tensorflow("tensorflow: +20 % of time", "tf_time_20", ("time",), "slower", 0.25),
 )
 
 KINDS_OF: dict[str, tuple[Kind, ...]] = {"python": KINDS, "tensorflow": TENSORFLOW_KINDS}
@@ -147,53 +158,73 @@ def key() -> str:
 def selftest(
     checks: int,
     seconds: float,
-    trial: Callable[[str, int], Record],
+    runs: Callable[[Kind], Runs],
     path: Path,
     kinds: Sequence[Kind] = KINDS,
-    begin: Callable[[], object] | None = None,
+    *,
+    start: str = "fresh",
+    begin: Callable[[], object] = lambda: None,
     told: Callable[[Tally], None] = lambda _: None,
 ) -> list[Tally]:
     """Run the checks of each kind, each for at most ``seconds`` seconds, and return how they ended.
 
     Parameters
     ----------
-    trial
-        Runs a planted strategy, for the subject that the kinds belong to, with a seed.
+    runs
+        Returns what runs the two planted strategies of a kind with a seed.
     path
-        The log. Each check is appended as soon as it ends; checks that the same code has already logged count.
+        The log. Checks are appended as soon as those end that share their rounds; checks that the same code has already
+        logged count.
+    start
+        How the trials start: ``fresh`` or ``forked``.
     begin
-        Starts a new server before each round of blocks, if trials are forked.
+        Called before each round of blocks; it starts new servers, if trials are forked.
     told
-        Called with the tally so far after each check.
+        Called with the tally so far after each of these appends.
     """
-    start = "forked" if begin else "fresh"
     own = key()
     logged = [each for each in _read(path) if each.key == own and each.outcome.start == start]
     found = []
     for kind in kinds:
         outcomes = [each.outcome for each in logged if each.kind == kind.name]
-        for index in range(len(outcomes), max(1, round(checks * kind.share))):
+        total = max(1, round(checks * kind.share))
+        for first in range(len(outcomes), total, TOGETHER):
+            due = range(first, min(first + TOGETHER, total))
             started = datetime.now(UTC).isoformat(timespec="seconds")
-            environments: list[Environment] = []
-
-            def run(strategy: str, first: int, kept: list[Environment]) -> Callable[[int], dict[str, Any]]:
-                def once(seed: int) -> dict[str, Any]:
-                    record = trial(strategy, first + seed)
-                    kept[:] = [record.environment]
-                    return {**msgspec.to_builtins(record), "metrics": msgspec.to_builtins(record.metrics)}
-
-                return once
-
-            a, b = (run(each, 1000 * index, environments) for each in (kind.same, kind.twin))
-            subject = Subject(kind.name, "epoch_time", a, b, kind.figures, start)
-            (outcome,) = checking.run(
-                [subject], seconds, questions=QUESTIONS, begin=lambda _: begin() if begin else None
+            found_of = [_subject(kind, runs(kind), 1000 * index, start) for index in due]
+            ended = checking.run(
+                [subject for subject, _ in found_of],
+                seconds * len(due),
+                questions=QUESTIONS,
+                apart=True,
+                begin=lambda _: begin(),
             )
-            outcomes.append(outcome)
-            log.append(path, Checked(own, kind.name, started, outcome, environments[0]))
+            for outcome, (_, environments) in zip(ended, found_of, strict=True):
+                outcomes.append(outcome)
+                log.append(path, Checked(own, kind.name, started, outcome, environments[-1]))
             told(tally(kind, outcomes))
         found.append(tally(kind, outcomes))
     return found
+
+
+def _subject(kind: Kind, runs: Runs, first: int, start: str) -> tuple[Subject, list[Environment]]:
+    """Return what a check measures, with its own seeds, and a list that its trials' environments are added to."""
+    environments: list[Environment] = []
+
+    def kept(record: dict[str, Any]) -> dict[str, Any]:
+        environments.append(msgspec.convert(record["environment"], Environment))
+        return record
+
+    in_turn = runs.in_turn
+    return Subject(
+        kind.name,
+        kind.time,
+        lambda seed: kept(runs.a(first + seed)),
+        lambda seed: kept(runs.b(first + seed)),
+        kind.figures,
+        start,
+        (lambda seed: [kept(each) for each in in_turn(first + seed)]) if in_turn else None,
+    ), environments
 
 
 def newest(path: Path, say: Callable[[str], None] = lambda _: None) -> Selftest | None:

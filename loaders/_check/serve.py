@@ -20,7 +20,7 @@ import msgspec
 from loaders import _compare
 from loaders._corpus import Corpus
 from loaders._errors import InputError
-from loaders._trial import Record, Trial, log, machine, run_trial, watch
+from loaders._trial import Record, Trial, log, machine, run_trial, turns, watch
 from loaders._trial.forks import Forks
 from loaders._trial.server import PR_SET_PDEATHSIG, SIGKILL
 
@@ -47,11 +47,13 @@ class Offer(msgspec.Struct, frozen=True):
     """The strategies, as ``QUESTION.STRATEGY``, whose trials can be forked, and why no others can.
 
     ``narrows`` says that a round's server imports only what the round needs; an older commit's imports everything.
+    ``turns`` says that a trial can run its epochs in turn with another one's.
     """
 
     forks: list[str]
     reason: str = ""
     narrows: bool = False
+    turns: bool = False
 
 
 class Round(msgspec.Struct, frozen=True, tag=True):
@@ -77,11 +79,14 @@ class Order(msgspec.Struct, frozen=True, tag=True):
         Fork it; otherwise it starts fresh.
     checked
         Check what it delivers.
+    turns
+        Where it asks for its turns, if it runs in turn with another one: see ``loaders._trial.turns``.
     """
 
     arguments: list[str]
     forked: bool
     checked: bool
+    turns: str = ""
 
 
 class Serving:
@@ -121,7 +126,7 @@ class Serving:
             for each in self._plans
         ]
         reason = self.forks.begin(_compare.modules_of(narrowed)).reason if self._names else ""
-        return Offer([] if reason else self._names, reason, narrows=True)
+        return Offer([] if reason else self._names, reason, narrows=True, turns=turns.AVAILABLE)
 
     def ordered(self, order: Order, plan: Callable[[list[str], Serving], Record]) -> Record | dict[str, str]:
         """Run a trial, which ``plan`` works out from its arguments; what cannot be run has the status ``failed``."""
@@ -136,9 +141,11 @@ class Serving:
 
         Its memory with a slow consumer is no figure of a check, so it is not measured.
         """
-        trial = msgspec.structs.replace(trial, slow=False, checked=self._order.checked)
-        if self._order.forked:
-            record = self.forks.run(trial, self.corpus, repeats=watch.repeats_left(self._forked))
+        order = self._order
+        trial = msgspec.structs.replace(trial, slow=False, checked=order.checked, turns=order.turns)
+        if order.forked:
+            repeats = 0 if order.turns else watch.repeats_left(self._forked)
+            record = self.forks.run(trial, self.corpus, repeats=repeats)
             self._forked.append(record)
         else:
             record = run_trial(trial, self.corpus)

@@ -23,13 +23,15 @@ WORKING_TREE = "the working tree"
 class Side(msgspec.Struct, frozen=True):
     """One of the two sides: its name, its tree, and the interpreter with the tree's dependencies.
 
-    ``results`` is where its trials are logged, apart from the published ones.
+    ``results`` is where its trials are logged, apart from the published ones. ``outside`` are files with strategies
+    that its tree has not.
     """
 
     name: str
     root: Path
     python: Path
     results: Path
+    outside: tuple[Path, ...] = ()
 
     @property
     def command(self) -> list[str]:
@@ -39,7 +41,8 @@ class Side(msgspec.Struct, frozen=True):
     @property
     def variables(self) -> dict[str, str]:
         """The environment variables of its processes."""
-        return {**os.environ, "PYTHONPATH": str(self.root), "LOADERS_RESULTS": str(self.results)}
+        outside = {"LOADERS_WITH": os.pathsep.join(map(str, self.outside))} if self.outside else {}
+        return {**os.environ, "PYTHONPATH": str(self.root), "LOADERS_RESULTS": str(self.results), **outside}
 
     def sources(self) -> dict[str, str]:
         """Return the package's files and the list of dependencies, by their path in the repository."""
@@ -75,6 +78,11 @@ class Side(msgspec.Struct, frozen=True):
             text=True,
             check=False,
         )
+
+
+def own(repository: Path, results: Path, *outside: Path) -> Side:
+    """Return the working tree as a side, with further strategies from files."""
+    return Side(WORKING_TREE, repository, Path(sys.executable), results, outside)
 
 
 def side(commit: str | None, repository: Path, place: Path) -> Side:

@@ -1,7 +1,10 @@
-"""How the two sides run their trials: alike, in forks where both can fork, and timed only once proven.
+"""How the two sides run their trials: alike, in forks where both can fork, in turn, and timed only once proven.
 
 Each side has a process that runs its trials (``loaders._check.serve``). A commit that is too old for that runs each
 trial by its own command line; then the other side does so too, so that no ratio joins a fresh trial and a forked one.
+
+Where the steady epochs rank a question, a trial of each side is alive at the same time, and their epochs alternate
+(``loaders._trial.turns``): both sides then meet the same moments of the machine.
 
 The first trial of each side proves, after its measurement, that it delivers what its question asks; without that it
 has no figures. Later trials of the same code are not all checked, because a check takes as long as the rest: one of
@@ -18,6 +21,8 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
@@ -26,7 +31,9 @@ from loaders import _registry
 from loaders._check.serve import Asked, Order, Round
 from loaders._check.sides import Side
 from loaders._compare import CHECKED
+from loaders._trial import turns
 from loaders._trial.forks import ATTEMPTS
+from loaders._trial.launch import SCRATCH
 
 GRACE = 20.0
 """Seconds allowed for a side's process to end what it has started, which takes milliseconds."""
@@ -86,14 +93,25 @@ class Served:
 
     def trial(self, order: Order) -> dict[str, Any]:
         """Run a trial and return its record; if the process ends meanwhile, once more in a new one."""
-        said = ""
+        said: dict[str, Any] = {}
         for _ in range(ATTEMPTS):
             if record := self._ask(order):
                 return record
-            said = self._last_words()
-            self.end()
-            self._launch()
-            self.start()
+            said = self.replaced()
+        return said
+
+    @property
+    def answering(self) -> int:
+        """The descriptor that becomes readable when there is an answer, or the process has ended."""
+        assert self._process.stdout is not None  # noqa: S101 - as above
+        return self._process.stdout.fileno()
+
+    def replaced(self) -> dict[str, Any]:
+        """Start a new process in place of one that has ended, and return a record that says so."""
+        said = self._last_words()
+        self.end()
+        self._launch()
+        self.start()
         return {"status": "failed", "message": f"the process that runs the trials of {self._side.name} ended: {said}"}
 
     def _last_words(self) -> str:
@@ -117,6 +135,27 @@ class Served:
         self._printed.close()
 
 
+Run = Callable[[int], dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Runs:
+    """What runs the trials of one strategy on both sides.
+
+    Attributes
+    ----------
+    a, b
+        Run a trial of one side with a seed, and return its record.
+    in_turn
+        Runs a trial of each side, whose epochs alternate, with a seed, and returns both records; ``None`` if whole
+        trials must.
+    """
+
+    a: Run
+    b: Run
+    in_turn: Callable[[int], Sequence[dict[str, Any]]] | None = None
+
+
 class Trials(Protocol):
     """Runs the trials of both sides."""
 
@@ -126,8 +165,8 @@ class Trials(Protocol):
     def start_of(self, name: str) -> str:
         """Return how the trials of a strategy start, ``fresh`` or ``forked``."""
 
-    def of(self, question: str, name: str) -> Sequence[Callable[[int], dict[str, Any]]]:
-        """Return what runs a trial of a strategy with a seed, for each side."""
+    def of(self, question: str, name: str, twin: str = "") -> Runs:
+        """Return what runs trials of a strategy; B runs its ``twin`` if there is one."""
 
 
 class Alone:
@@ -143,13 +182,14 @@ class Alone:
         """See ``Trials``."""
         return "fresh"
 
-    def of(self, question: str, name: str) -> Sequence[Callable[[int], dict[str, Any]]]:
+    def of(self, question: str, name: str, twin: str = "") -> Runs:
         """See ``Trials``."""
 
-        def running(side: Side) -> Callable[[int], dict[str, Any]]:
-            return lambda seed: side.trial([question, name, "--size", self._size, "--seed", str(seed)])
+        def running(side: Side, strategy: str) -> Run:
+            return lambda seed: side.trial([question, strategy, "--size", self._size, "--seed", str(seed)])
 
-        return [running(side) for side in self._sides]
+        a, b = self._sides
+        return Runs(running(a, name), running(b, twin or name))
 
 
 class Together:
@@ -160,6 +200,7 @@ class Together:
         a, b = ((each.offer or {}).get("forks", []) for each in served)
         self._forked = set(a) & set(b)
         self._narrows = all((each.offer or {}).get("narrows") for each in served)
+        self._takes_turns = turns.AVAILABLE and all((each.offer or {}).get("turns") for each in served)
 
     @property
     def reasons(self) -> list[str]:
@@ -178,15 +219,16 @@ class Together:
         """See ``Trials``."""
         return "forked" if name in self._forked else "fresh"
 
-    def of(self, question: str, name: str) -> Sequence[Callable[[int], dict[str, Any]]]:
+    def of(self, question: str, name: str, twin: str = "") -> Runs:
         """See ``Trials``."""
         known = _registry.questions().get(question)
         pair = _Pair(
-            [each.trial for each in self._served],
-            [question, name, "--size", self._size, *_amount(known)],
+            self._served,
+            [[question, each, "--size", self._size, *_amount(known)] for each in (name, twin or name)],
             forked=f"{question}.{name}" in self._forked,
         )
-        return pair.a, pair.b
+        is_steady = known is not None and known.ranked_by == "steady_time"
+        return Runs(pair.a, pair.b, pair.in_turn if is_steady and self._takes_turns else None)
 
 
 def _amount(question: _registry.Question | None) -> list[str]:
@@ -202,16 +244,10 @@ def _amount(question: _registry.Question | None) -> list[str]:
 
 
 class _Pair:
-    """The trials of one strategy on both sides, with the same arguments and checks."""
+    """The trials of one strategy on both sides, with the same checks."""
 
-    def __init__(
-        self,
-        sides: Sequence[Callable[[Order], dict[str, Any]]],
-        arguments: Sequence[str],
-        *,
-        forked: bool,
-    ) -> None:
-        self._sides, self._arguments, self._forked = sides, list(arguments), forked
+    def __init__(self, sides: Sequence[Served], arguments: Sequence[list[str]], *, forked: bool) -> None:
+        self._sides, self._arguments, self._forked = sides, arguments, forked
         self._proofs: list[dict[str, Any] | None] = [None, None]
         self._counts = [0, 0]
 
@@ -223,12 +259,31 @@ class _Pair:
         """Run a trial of B."""
         return self._run(1, seed)
 
+    def in_turn(self, seed: int) -> list[dict[str, Any]]:
+        """Run a trial of each side, whose epochs alternate; which side is first does, too."""
+        orders = [self._order(side, seed, every=CHECKED) for side in (0, 1)]
+        first, second = (0, 1) if seed % 2 else (1, 0)
+        found: list[dict[str, Any]] = [{}, {}]
+        for _ in range(ATTEMPTS):
+            records = _in_turn([self._sides[each] for each in (first, second)], [orders[first], orders[second]])
+            for side, record in zip((first, second), records, strict=True):
+                found[side] = record or self._sides[side].replaced()
+            if all(records):
+                break
+        return [self._held(side, found[side]) for side in (0, 1)]
+
     def _run(self, side: int, seed: int) -> dict[str, Any]:
-        proof = self._proofs[side]
-        is_due = self._counts[side] % (2 * CHECKED) == 0  # its first trial in every fourth block
+        order = self._order(side, seed, every=2 * CHECKED)  # its first trial in every fourth block
+        return self._held(side, self._sides[side].trial(order))
+
+    def _order(self, side: int, seed: int, every: int) -> Order:
+        checked = self._proofs[side] is None or self._counts[side] % every == 0
         self._counts[side] += 1
-        order = Order([*self._arguments, "--seed", str(seed)], forked=self._forked, checked=proof is None or is_due)
-        record = self._sides[side](order)
+        return Order([*self._arguments[side], "--seed", str(seed)], forked=self._forked, checked=checked)
+
+    def _held(self, side: int, record: dict[str, Any]) -> dict[str, Any]:
+        """Return a record, as wrong output if its number of samples is not that of the proven trial."""
+        proof = self._proofs[side]
         if record["status"] != "ok":
             return record
         if proof is None:
@@ -237,6 +292,27 @@ class _Pair:
             message = f"delivered {record['metrics'].get('samples')} samples, and {proof.get('samples')} when checked"
             return {**record, "status": "wrong_output", "message": message}
         return record
+
+
+def _in_turn(sides: Sequence[Served], orders: Sequence[Order]) -> list[dict[str, Any] | None]:
+    """Run two trials whose epochs alternate, and return their records; ``None`` for a process that has ended.
+
+    The second one starts when the first has run its first epochs, so nothing is ever measured of both at a time.
+    """
+    with tempfile.TemporaryDirectory(prefix=f"{SCRATCH}{os.getpid()}-") as place, contextlib.ExitStack() as open_:
+        given = [turns.Turns(Path(place, name)) for name in ("first", "second")]
+        asked = []
+        for each, side, order in zip(given, sides, orders, strict=True):
+            open_.callback(each.close)
+            side.tell(msgspec.structs.replace(order, turns=str(each.directory)))
+            asked.append(each.is_asked(side.answering))
+        if all(asked):
+            turns.give(given, [side.answering for side in sides])
+        found = []
+        for each, side in zip(given, sides, strict=True):
+            each.end()
+            found.append(side.answer())
+        return found
 
 
 @contextlib.contextmanager

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
 from loaders import _registry
 from loaders._cli import options
@@ -16,11 +16,16 @@ from loaders._cli.output import print_json, say
 
 if TYPE_CHECKING:
     from loaders._check.equivalence import Equivalence
+    from loaders._check.selftest import Tally
     from loaders._faults import FaultTally
-    from loaders._trial import Record
+
+ROOT = Path(__file__).parents[2]
 
 MINUTES = 10.0
 """Default for each check."""
+
+SIZES = {"python": "tiny", "tensorflow": "small"}
+"""What the planted strategies of a subject read: a tf.data map needs epochs that decoding makes long, not starting."""
 
 
 @click.command("selftest")
@@ -96,37 +101,41 @@ def command(
         sys.exit(1 if any(each.verdict == "different" for each in found) else 0)
     if questions:
         raise click.UsageError("--questions belongs to --start")
-    from loaders import _compare
-    from loaders._check import selftest as own
-    from loaders._compare import CHECKED
-    from loaders._trial import log, machine, run_trial, watch
-    from loaders._trial.forks import Forks
-
-    corpus = options.open_corpus("tiny", strict=True)
-    _registry.load_files([own.FILE])
-    planned = _compare.plan(own.QUESTIONS_OF[subject], corpus, outside=(str(own.FILE),))
-    kinds = own.KINDS_OF[subject]
-    forked: list[Record] = []
-
-    def trial(strategy: str, seed: int) -> Record:
-        asked = planned.trial(strategy, planned.cases[0], seed)
-        asked = msgspec.structs.replace(asked, slow=False, checked=seed % CHECKED == 1)  # as in a check
-        if not planned.forks:
-            return run_trial(asked, corpus)
-        forked.append(forks.run(asked, corpus, repeats=watch.repeats_left(forked)))
-        return forked[-1]
-
-    with log.exclusive(machine.machine_name()), Forks(planned.modules) as forks:
-        begin = forks.begin if planned.forks else None
-        path = log.log_path(machine.machine_name()).with_name(own.NAME)
-        seconds = 60 * (MINUTES if minutes is None else minutes)
-        tallies = own.selftest(checks, seconds, trial, path, kinds, begin=begin, told=_terminal.told_of_selftest)
+    tallies = _checks(subject, checks, 60 * (MINUTES if minutes is None else minutes))
     if as_json:
         print_json(tallies)
     else:
         _terminal.show_selftest(tallies)
-    wrong = sum(each.alarms for each in tallies if each.kind == kinds[0].name)
-    sys.exit(1 if wrong else 0)
+    sys.exit(1 if tallies[0].alarms else 0)  # of the checks with nothing planted
+
+
+def _checks(subject: str, checks: int, seconds: float) -> list[Tally]:
+    """Run checks of the working tree against itself, with planted strategies of a subject."""
+    from loaders import _terminal
+    from loaders._check import selftest, sides, trials
+    from loaders._trial import log, machine
+
+    size = SIZES[subject]
+    options.open_corpus(size, strict=True)  # it is built, or refused, here
+    question, kinds = selftest.QUESTIONS_OF[subject], selftest.KINDS_OF[subject]
+    planted = sorted({name for each in kinds for name in (each.same, each.twin)})
+    names = [f"{question}.{name}" for name in planted]
+    side = sides.own(ROOT, ROOT / ".asv" / "check" / "results", selftest.FILE)
+    path = log.log_path(machine.machine_name()).with_name(selftest.NAME)
+    with (
+        log.exclusive(machine.machine_name()),
+        trials.trials((side, side), {question: planted}, size, say) as found,
+    ):
+        return selftest.selftest(
+            checks,
+            seconds,
+            lambda kind: found.of(question, kind.same, kind.twin),
+            path,
+            kinds,
+            start=found.start_of(names[0]),
+            begin=lambda: found.begin(names),
+            told=_terminal.told_of_selftest,
+        )
 
 
 REPETITIONS = 20

@@ -70,7 +70,9 @@ def _run(
     prepared = prepare(trial, convert.apart, serving)
     tell(Progress(prepared.above.baseline, prepared.above.baseline_tree, prepared.environment))
 
-    readings, product, disturbance = measure(prepared, before, lambda: tell(Measured()), slow=trial.slow)
+    readings, product, disturbance = measure(
+        prepared, before, lambda: tell(Measured()), slow=trial.slow, turns=trial.turns
+    )
     disk_bytes = _disk_bytes(prepared)
 
     question, variant, job = prepared.question, prepared.variant, prepared.job
@@ -92,12 +94,13 @@ def _run(
 
 
 def measure(
-    prepared: Prepared, started: machine.Activity, measured: Callable[[], None], *, slow: bool
+    prepared: Prepared, started: machine.Activity, measured: Callable[[], None], *, slow: bool, turns: str = ""
 ) -> tuple[Readings, list[Any], Disturbance | None]:
     """Drain the strategy: for a fast consumer and, if ``slow`` and a loader can be chosen by its question, a slow one.
 
     ``measured`` is called when all but the steady time is known. Only then are epochs repeated that were short or
-    disturbed, so that the number of epochs behind every other figure is the same for all strategies.
+    disturbed, so that the number of epochs behind every other figure is the same for all strategies. With ``turns``,
+    they run in turn with those of another trial instead.
 
     Returns what the instruments read, the last epoch's batches if the question keeps them, and what else the machine
     did since it had ``started``.
@@ -180,7 +183,10 @@ def measure(
     first, *steady = timing.cut(timelines, passes)
     during = steadily.Stretch(steady, list(zip(looks[::2], looks[1::2], strict=True)))
     is_steady = timing.steady_time([first, *steady], question.least_batches) is not None
-    if is_steady:
+    if is_steady and turns:
+        imports.refuse(imported)  # before another trial waits for this one
+        during = steadily.in_turn(during, Path(turns), epochs)
+    elif is_steady:
         during = steadily.least_disturbed(during, epochs)
     built = None
     gc.collect()

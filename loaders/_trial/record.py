@@ -37,7 +37,8 @@ class Trial(msgspec.Struct, frozen=True):
     ``memory_limit`` is in bytes for the whole process tree, ``deadline`` in seconds. ``variables`` are set before the
     process starts; if ``skip`` gives a reason, it is not started. Without ``slow`` there is no slow consumer; without
     ``checked`` only the number of samples is checked of what the strategy delivers; without ``pinned`` the numbers of
-    threads are left as they are.
+    threads are left as they are. ``turns`` is the directory in which it asks for its steady epochs, one by one, if
+    another trial runs its own in between (``loaders._trial.turns``).
     """
 
     question: str
@@ -55,6 +56,7 @@ class Trial(msgspec.Struct, frozen=True):
     slow: bool = True
     checked: bool = True
     pinned: bool = True
+    turns: str = ""
 
 
 class Environment(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -265,7 +265,8 @@ def _look_after(running: Running, place: Place, trial: Trial, seen: _Seen) -> Ou
         with contextlib.suppress(OSError):  # a strategy may have removed it
             if place.printed.stat().st_size > PRINTED:
                 os.truncate(place.printed, 0)
-        if now > min(deadline, moved + STILL):
+        waits = seen.measured and trial.turns  # for the turns of another trial
+        if now > (deadline if waits else min(deadline, moved + STILL)):
             late = f"not finished after {trial.deadline:g} s" if now > deadline else f"stood still for {STILL:g} s"
             gone = sum(not psutil.pid_exists(pid) for pid in seen.workers)
             died = f"; {gone} of its {len(seen.workers)} worker processes had ended before" if gone else ""

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from loaders._check.judge import LOOKS
+from loaders._check.judge import LOOKS, UNFAILING, judge
 from loaders._check.run import Outcome, Subject, run
 
 MIB = 2**20
@@ -53,6 +53,50 @@ def test_blocks_are_a_b_b_a_and_both_sides_draw_alike() -> None:
     assert found["x"].is_regression
     assert found["x"].memory
     assert found["x"].memory.verdict == "no difference"
+
+
+def _in_turn(clock: Clock, name: str, a: float, b: float, **of_b: Any) -> Subject:
+    whole = clock.subject(name, a, b, **of_b)
+    return msgspec.structs.replace(whole, in_turn=lambda seed: [whole.a(seed), whole.b(seed)])
+
+
+def test_a_block_of_trials_in_turn_is_one_of_each_side() -> None:
+    clock = Clock()
+    found = _run(clock, _in_turn(clock, "x", 1.0, 1.2))["x"]
+    assert [side for _, side, _ in clock.ran] == list("ab") * LOOKS[0]
+    assert found.time
+    assert (found.time.verdict, found.time.blocks) == ("slower", LOOKS[0])
+    assert (found.failures.of_a, found.failures.of_b) == (LOOKS[0], LOOKS[0])
+
+
+def test_failures_are_counted_in_trials_whatever_a_block_is() -> None:
+    clock = Clock()
+    found = _run(clock, _in_turn(clock, "x", 1.0, 1.0, status="failed"))["x"]
+    assert (found.failures.b, found.failures.of_b) == (len(clock.ran) // 2, len(clock.ran) // 2)
+    assert found.broken
+    assert found.failures.of_b < 2 * LOOKS[0], "fewer blocks would show it if a block were four trials"
+    clock = Clock()
+    _run(clock, _in_turn(clock, "x", 1.0, 1.0))
+    assert len(clock.ran) // 2 == min(each for each in LOOKS if each >= UNFAILING), "until it counts as not failing"
+
+
+def test_what_is_undecided_comes_before_what_might_only_fail_more_often() -> None:
+    clock, times = Clock(), iter([0.97, 1.04] * 100)
+    noisy, still = clock.trial("noisy", "b", 1.0), clock.trial("noisy", "a", 1.0)
+
+    def wobbling(seed: int) -> dict[str, Any]:
+        record = noisy(seed)
+        record["metrics"]["epoch_time"] = next(times)
+        return record
+
+    undecided = Subject("noisy", "epoch_time", still, wobbling, in_turn=lambda seed: [still(seed), wobbling(seed)])
+    # Time for the first look at both, and for one of them to go on to its fifth.
+    seconds = 2 * (LOOKS[0] + LOOKS[4])
+    found = _run(clock, undecided, _in_turn(clock, "clear", 1.0, 1.0), seconds=seconds)
+    assert found["clear"].time
+    assert found["noisy"].time
+    assert (found["clear"].time.verdict, found["noisy"].time.verdict) == ("no difference", "undecided")
+    assert found["noisy"].time.blocks > found["clear"].time.blocks
 
 
 def test_memory_of_worker_processes_counts() -> None:
@@ -291,3 +335,18 @@ def test_the_last_strategy_is_measured_until_the_time_is_up() -> None:
     found = _run(clock, _noisy(clock, "noisy", 0.5), seconds=40)
     assert found["noisy"].time
     assert found["noisy"].time.blocks == 10
+
+
+def test_apart_each_is_judged_by_its_own_spread(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+
+    def noted(figure: Any, blocks: Any, questions: int, others: Any = ()) -> Any:
+        seen.append(len(others))
+        return judge(figure, blocks, questions, others)
+
+    monkeypatch.setattr("loaders._check.run.judge", noted)
+    for apart, others in ((False, {2}), (True, {0})):
+        clock = Clock()
+        seen.clear()
+        run([clock.subject(name, 1.0, 1.5) for name in "xyz"], 1e6, apart=apart, clock=clock)
+        assert set(seen) == others

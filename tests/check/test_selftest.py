@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import numpy as np
@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from loaders._check import selftest
+from loaders._check.trials import Runs
 from loaders._trial import run_trial
 from loaders._trial.metrics import Metrics
-from loaders._trial.record import Record
 from tests.trial.test_log import RECORD
 
 MIB = 2**20
@@ -24,12 +24,13 @@ MEMORY = {"same": 0, "memory_1": 1, "memory_8": 8, "memory_64": 64}
 def _simulated(spread: float) -> Any:
     random = np.random.default_rng(1)
 
-    def trial(strategy: str, seed: int) -> Record:
+    def trial(strategy: str) -> dict[str, Any]:
         time = TIMES.get(strategy, 1.0) * float(np.exp(random.normal(0, spread)))
         peak = (16 + MEMORY.get(strategy, 0)) * MIB + int(random.normal(0, 2**15))
-        return msgspec.structs.replace(RECORD, message="", metrics=Metrics(epoch_time=time, peak_memory=peak))
+        record = msgspec.structs.replace(RECORD, message="", metrics=Metrics(epoch_time=time, peak_memory=peak))
+        return cast("dict[str, Any]", msgspec.to_builtins(record))
 
-    return trial
+    return lambda kind: Runs(lambda _: trial(kind.same), lambda _: trial(kind.twin))
 
 
 def test_kinds_are_counted_by_what_the_check_says(tmp_path: Path) -> None:
@@ -55,6 +56,7 @@ def test_a_check_that_cries_wolf_shows(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_selftest_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(selftest, "TOGETHER", 1)
     path = tmp_path / "box" / selftest.NAME
     ran: list[str] = []
 
@@ -65,12 +67,15 @@ def test_an_interrupted_selftest_goes_on_where_it_was(tmp_path: Path, monkeypatc
 
     with pytest.raises(KeyboardInterrupt):
         selftest.selftest(2, 1e6, _simulated(0.02), path, told=stop)
-    kept, trial = path.read_bytes(), _simulated(0.02)
+    kept, runs = path.read_bytes(), _simulated(0.02)
 
-    def stopped(strategy: str, seed: int) -> Record:
-        if seed > 1001:
-            raise KeyboardInterrupt
-        return trial(strategy, seed)
+    def stopped(kind: selftest.Kind) -> Runs:
+        def b(seed: int) -> dict[str, Any]:
+            if seed > 1001:
+                raise KeyboardInterrupt
+            return cast("dict[str, Any]", runs(kind).b(seed))
+
+        return Runs(runs(kind).a, b)
 
     with pytest.raises(KeyboardInterrupt):
         selftest.selftest(2, 1e6, stopped, path, selftest.KINDS[1:2])
@@ -92,11 +97,30 @@ def test_an_interrupted_selftest_goes_on_where_it_was(tmp_path: Path, monkeypatc
     assert selftest.newest(tmp_path / "nowhere") is None
 
 
+def test_checks_share_their_servers_and_nothing_else(tmp_path: Path) -> None:
+    begun: list[bool] = []
+    runs, kinds = _simulated(0.02), selftest.KINDS[:1]
+    asked: list[str] = []
+
+    def counted(kind: selftest.Kind) -> Runs:
+        asked.append(kind.name)
+        return runs(kind)
+
+    (found,) = selftest.selftest(
+        selftest.TOGETHER + 1, 1e6, counted, tmp_path / "log", kinds, begin=lambda: begun.append(True)
+    )
+    assert found.checks == len(asked) == selftest.TOGETHER + 1, "each has its own proofs"
+    assert len(begun) < sum(found.blocks), "rounds are shared"
+    assert max(found.blocks) <= len(begun)
+
+
 def test_forked_and_fresh_trials_are_counted_apart(tmp_path: Path) -> None:
     path, kinds = tmp_path / "log", selftest.KINDS[:1]
     begun: list[bool] = []
     selftest.selftest(2, 1e6, _simulated(0.02), path, kinds)
-    (forked,) = selftest.selftest(1, 1e6, _simulated(0.02), path, kinds, begin=lambda: begun.append(True))
+    (forked,) = selftest.selftest(
+        1, 1e6, _simulated(0.02), path, kinds, start="forked", begin=lambda: begun.append(True)
+    )
     assert (forked.start, forked.checks) == ("forked", 1)
     assert len(begun) >= 4, "before each round of blocks"
     (newest,) = (selftest.newest(path) or pytest.fail("nothing read")).tallies

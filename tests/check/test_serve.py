@@ -18,13 +18,14 @@ import msgspec
 import psutil
 import pytest
 
-from loaders._check import serve
+from loaders._check import serve, sides, trials
 from loaders._check.serve import Asked, Order, Round
 from loaders._corpus import Corpus
 from loaders._errors import InputError
-from loaders._trial import Record, Trial, forks
+from loaders._trial import Record, Trial, forks, turns
 from loaders._trial.forks import Forks
 from loaders._trial.launch import LostServerError
+from loaders._trial.timing import MOST_EPOCHS
 from tests.check.conftest import await_trial, left, needs_forks
 from tests.conftest import ROOT
 from tests.trial.test_log import RECORD
@@ -171,7 +172,12 @@ def _order(name: str, seed: int = 1, *, forked: bool = True, checked: bool = Tru
 @needs_forks
 def test_trials_are_forked_or_fresh_as_ordered(served: Process) -> None:
     offer = served.ask(ASKED)
-    assert offer == {"forks": ["selection.planted_quick", "selection.planted_slow"], "reason": "", "narrows": True}
+    assert offer == {
+        "forks": ["selection.planted_quick", "selection.planted_slow"],
+        "reason": "",
+        "narrows": True,
+        "turns": turns.AVAILABLE,
+    }
     forked = served.ask(_order("planted_quick"))
     assert (forked["status"], forked["process"], forked["message"]) == ("ok", "forked", "")
     assert served.ask(Round()) == offer
@@ -193,7 +199,31 @@ def test_trials_are_forked_or_fresh_as_ordered(served: Process) -> None:
 
 @needs_forks
 def test_what_must_be_fresh_is_not_offered(served: Process) -> None:
-    assert served.ask(msgspec.structs.replace(ASKED, fresh=True)) == {"forks": [], "reason": "", "narrows": True}
+    assert served.ask(msgspec.structs.replace(ASKED, fresh=True)) == {
+        "forks": [],
+        "reason": "",
+        "narrows": True,
+        "turns": turns.AVAILABLE,
+    }
+
+
+@pytest.mark.skipif(not turns.AVAILABLE, reason="this system has no named pipes")
+def test_trials_of_two_sides_take_turns(variables: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """With real processes. A trial that fails is no partner, and the other side ends all the same."""
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    side = sides.own(ROOT, Path(variables["LOADERS_RESULTS"]))
+    chosen = {"batching": ["load_all", "memory_map"]}
+    with trials.trials((side, side), chosen, "small", pytest.fail, fresh=True) as found:
+        in_turn = found.of("batching", "memory_map", "load_all").in_turn
+        assert in_turn
+        a, b = in_turn(1)
+        assert (a["strategy"], a["status"], b["strategy"], b["status"]) == ("memory_map", "ok", "load_all", "ok")
+        assert min(each["metrics"]["steady_epochs"] for each in (a, b)) > MOST_EPOCHS, "several in each of many turns"
+        unknown = found.of("batching", "memory_map", "planted_nowhere").in_turn
+        assert unknown
+        assert [each["status"] for each in unknown(1)] == ["ok", "failed"]
+    assert left(variables) == []
 
 
 PARENT = """

@@ -6,6 +6,7 @@ import contextlib
 import os
 import sys
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,6 +16,7 @@ import pytest
 from loaders._check import trials
 from loaders._check.serve import Asked, Order
 from loaders._check.sides import Side
+from loaders._trial import turns
 
 MIB = 2**20
 
@@ -26,14 +28,14 @@ class Ordered:
         self.orders: list[Order] = []
         self.record = record
 
-    def __call__(self, order: Order) -> dict[str, Any]:
+    def trial(self, order: Order) -> dict[str, Any]:
         self.orders.append(order)
         metrics = {"epoch_time": 0.5, "steady_time": 0.1, "samples": 40, "peak_memory": MIB}
         return {"status": "ok", "message": "", "metrics": metrics, **self.record}
 
 
 def _pair(a: Ordered, b: Ordered) -> trials._Pair:
-    return trials._Pair([a, b], ["batching", "x"], forked=True)
+    return trials._Pair([cast(trials.Served, each) for each in (a, b)], [["batching", "x"]] * 2, forked=True)
 
 
 def test_each_side_is_proven_by_its_first_trial_and_now_and_then_again() -> None:
@@ -87,11 +89,81 @@ def test_blocks_use_a_quarter_of_the_data_where_the_default_is_all(question: str
     assert trials._amount(None) == []
 
 
+@dataclass
+class Turning:
+    """A side whose trial takes turns that are given to it, and whose process may have ended."""
+
+    name: str
+    log: list[str]
+    answers: list[dict[str, Any] | None] = field(default_factory=list)
+
+    def answer(self) -> dict[str, Any] | None:
+        return self.answers.pop(0)
+
+    def replaced(self) -> dict[str, Any]:
+        self.log.append(f"{self.name} anew")
+        return {"status": "failed", "message": f"{self.name} ended"}
+
+
+def _turning(monkeypatch: pytest.MonkeyPatch, a: list[Any], b: list[Any]) -> tuple[trials._Pair, list[str]]:
+    log: list[str] = []
+    sides = [Turning("A", log, a), Turning("B", log, b)]
+
+    def in_turn(both: list[Turning], orders: list[Order]) -> list[dict[str, Any] | None]:
+        log.append("".join(side.name for side in both) + "!" * orders[0].checked)
+        return [side.answer() for side in both]
+
+    monkeypatch.setattr(trials, "_in_turn", in_turn)
+    found = trials._Pair([cast(trials.Served, each) for each in sides], [["batching", "x"]] * 2, forked=True)
+    return found, log
+
+
+GOOD = {"status": "ok", "message": "", "metrics": {"steady_time": 0.1, "samples": 40}}
+
+
+def test_both_sides_are_first_in_turn_and_checked_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    pair, log = _turning(monkeypatch, [GOOD] * 8, [{**GOOD, "seed": 1}] * 8)
+    for seed in range(1, 9):
+        a, b = pair.in_turn(seed)
+        assert ("seed" in a, "seed" in b) == (False, True), "A's record comes first whoever was first"
+    assert log == ["AB!", "BA", "AB", "BA", "AB!", "BA", "AB", "BA"]
+
+
+def test_trials_in_turn_are_held_to_what_was_proven(monkeypatch: pytest.MonkeyPatch) -> None:
+    fewer = {**GOOD, "metrics": {"steady_time": 0.1, "samples": 39}}
+    pair, _ = _turning(monkeypatch, [GOOD, GOOD], [GOOD, fewer])
+    assert [each["status"] for each in pair.in_turn(1)] == ["ok", "ok"]
+    assert [each["status"] for each in pair.in_turn(2)] == ["ok", "wrong_output"]
+
+
+def test_a_pair_runs_once_more_if_a_process_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    pair, log = _turning(monkeypatch, [GOOD, GOOD], [None, GOOD])
+    assert [each["status"] for each in pair.in_turn(1)] == ["ok", "ok"]
+    assert log == ["AB!", "B anew", "AB!"]
+    pair, log = _turning(monkeypatch, [GOOD, GOOD], [None, None])
+    a, b = pair.in_turn(1)
+    assert (a["status"], b["message"]) == ("ok", "B ended")
+    assert log == ["AB!", "B anew"] * 2, "it can run the next one"
+
+
+@pytest.mark.skipif(not turns.AVAILABLE, reason="this system has no named pipes")
+@pytest.mark.parametrize(("older", "question"), [(True, "batching"), (False, "resize"), (False, "batching")])
+def test_epochs_take_turns_where_both_sides_can_and_they_rank_the_question(
+    tmp_path: Path, older: bool, question: str
+) -> None:
+    for name in "ab":
+        (tmp_path / name).mkdir()
+    a, b = Fake(tmp_path / "a", name="A"), Fake(tmp_path / "b", name="B", turns=not older)
+    manager, _ = _running(tmp_path, a, b)
+    with manager as found:
+        assert (found.of(question, "x").in_turn is not None) == (not older and question == "batching")
+
+
 ANSWERS = """
 import json, os, sys, time
 print("said", file=sys.stderr)
 json.loads(sys.stdin.readline())
-print(json.dumps({{"forks": {forks}, "reason": {reason!r}, "narrows": {narrows}}}), flush=True)
+print(json.dumps({{"forks": {forks}, "reason": {reason!r}, "narrows": {narrows}, "turns": {turns}}}), flush=True)
 for line in sys.stdin:
     request = json.loads(line)
     with open({log!r}, "a") as file:
@@ -113,12 +185,15 @@ class Fake:
         name: str = "fake",
         *,
         narrows: bool = True,
+        turns: bool = True,
     ) -> None:
         self.name, self.root, self.log = name, root, root / "log"
         self.variables = dict(os.environ)
         script = root / f"{name}.py"
         script.write_text(
-            ANSWERS.format(forks=list(forks), reason=reason, log=str(self.log), does=does, name=name, narrows=narrows)
+            ANSWERS.format(
+                forks=list(forks), reason=reason, log=str(self.log), does=does, name=name, narrows=narrows, turns=turns
+            )
         )
         self.command = [sys.executable, str(script)]
 
@@ -188,8 +263,7 @@ def test_what_one_side_cannot_fork_starts_fresh_on_both(tmp_path: Path) -> None:
     with manager as found:
         assert [found.start_of(f"batching.{each}") for each in "xyz"] == ["forked", "fresh", "fresh"]
         found.begin(["batching.x", "batching.y"])
-        run_a, _ = found.of("batching", "y")
-        run_a(3)
+        found.of("batching", "y").a(3)
     assert [each.split()[0] for each in a.lines] == ["Round", "Order"], "a new server, and the trial"
     assert not said
 

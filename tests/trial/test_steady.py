@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import random
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
-from loaders._trial import machine, steady
+from loaders._trial import machine, steady, turns
 from loaders._trial.machine import Activity
 from loaders._trial.metrics import Disturbance
 from loaders._trial.steady import REPEATS, Stretch, is_robbed, least_disturbed
-from loaders._trial.timing import LONG, Timeline, epoch_time
+from loaders._trial.timing import LONG, MOST_EPOCHS, Timeline, epoch_time
 
 BATCHES = 4
 
@@ -144,3 +146,43 @@ def test_repeating_favours_no_strategy(monkeypatch: pytest.MonkeyPatch) -> None:
         spread[repeats] = statistics.stdev(one)
     assert 0 < bias[REPEATS] < 0.5 * bias[0]
     assert spread[REPEATS] < 0.8 * spread[0]
+
+
+@dataclass
+class Given:
+    """Gives some turns, one after another, and notes how long each took."""
+
+    turns: int
+    seconds: list[float] = field(default_factory=list)
+
+    def ask(self, seconds: float) -> bool:
+        self.seconds.append(seconds)
+        return len(self.seconds) <= self.turns
+
+
+def _in_turn(monkeypatch: pytest.MonkeyPatch, given: Given, machine: Machine) -> tuple[Stretch, Stretch]:
+    first = Stretch([_epoch(9.0)], [(machine.look(), machine.look())])
+    monkeypatch.setattr(turns, "taken", lambda _: contextlib.nullcontext(given.ask))
+    return first, steady.in_turn(first, Path("there"), machine.epochs, machine.look)
+
+
+def test_epochs_in_turn_replace_those_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    given, machine = Given(3), Machine([0.0], seconds=0.2)
+    _, found = _in_turn(monkeypatch, given, machine)
+    assert [epoch_time(each) for each in found.epochs] == [0.2] * 3, "one in each turn, not the one before them"
+    assert given.seconds == [0.0, 0.2, 0.2, 0.2]
+    assert len(found.looks) == 3, "around each: what the other trial does in between is no disturbance"
+
+
+def test_a_turn_of_short_epochs_is_several_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    given, machine = Given(2), Machine([0.0], seconds=0.02)
+    _, found = _in_turn(monkeypatch, given, machine)
+    assert len(found.epochs) == 6
+    assert given.seconds == pytest.approx([0.0, 0.06, 0.06])
+    shortest, tiny = Given(1), Machine([0.0], seconds=1e-4)
+    assert len(_in_turn(monkeypatch, shortest, tiny)[1].epochs) == MOST_EPOCHS
+
+
+def test_without_a_turn_the_epochs_before_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, found = _in_turn(monkeypatch, Given(0), Machine([0.0]))
+    assert found is first

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from loaders._trial import group, watch
+from loaders._trial import group, turns, watch
 from loaders._trial.metrics import Disturbance, Metrics
 from loaders._trial.record import SAID, Outcome, Record
 from loaders._trial.steady import REPEATS
+from loaders._trial.timing import MOST_EPOCHS
 from tests.conftest import EACH_START, Strategy
 from tests.trial.test_log import RECORD
 
@@ -58,6 +61,26 @@ def test_a_strategy_that_stands_still_is_ended_long_before_its_deadline(
     record = strategy(work if works else "time.sleep(60)\nreturn right", deadline=60.0)
     assert time.monotonic() - started < 30
     assert (record.status, record.message) == (("ok", "") if works else ("timed_out", "stood still for 3 s; ended"))
+
+
+@pytest.mark.skipif(not turns.AVAILABLE, reason="this system has no named pipes")
+@EACH_START
+def test_a_trial_that_waits_for_its_turn_does_not_stand_still(
+    strategy: Strategy, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(watch, "STILL", 2.0)
+    given, (answering, answers) = turns.Turns(tmp_path / "turns"), os.pipe()
+    with contextlib.closing(given), ThreadPoolExecutor(1) as pool:
+        run = pool.submit(strategy, "return np.split(right[0], 4)", epochs=2, turns=str(given.directory))
+        run.add_done_callback(lambda _: os.write(answers, b"x"))
+        assert given.is_asked(answering)
+        time.sleep(5)
+        given.give()
+        assert given.is_asked(answering), run.result()
+        given.end()
+        record = run.result()
+    assert (record.status, record.message) == ("ok", "")
+    assert record.metrics.steady_epochs == MOST_EPOCHS, "of the one turn"
 
 
 @EACH_START

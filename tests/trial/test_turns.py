@@ -1,0 +1,113 @@
+"""Two trials take turns: with threads in place of trials, through real pipes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from loaders._trial import turns
+from loaders._trial.turns import Turns
+
+pytestmark = pytest.mark.skipif(not turns.AVAILABLE, reason="this system has no named pipes")
+
+
+class Player:
+    """A trial that takes turns of some length, at most so many before it ends."""
+
+    def __init__(self, name: str, directory: Path, log: list[str], seconds: float, ends_after: int = 10**6) -> None:
+        self.given = Turns(directory / name)
+        self.answering, self._answers = os.pipe()
+        self.turns = 0
+
+        def play() -> None:
+            with turns.taken(self.given.directory) as ask:
+                spent = 0.0
+                while self.turns < ends_after and ask(spent):
+                    log.append(name)
+                    self.turns, spent = self.turns + 1, seconds
+            os.write(self._answers, b"x")
+
+        self.thread = threading.Thread(target=play)
+        self.thread.start()
+
+    def close(self) -> None:
+        self.given.end()
+        self.thread.join(10)
+        assert not self.thread.is_alive()
+        self.given.close()
+        for each in (self.answering, self._answers):
+            os.close(each)
+
+
+@pytest.fixture
+def players(tmp_path: Path) -> Iterator[Callable[..., Player]]:
+    with contextlib.ExitStack() as closing:
+
+        def player(name: str, *arguments: object, **more: object) -> Player:
+            made = Player(name, tmp_path, *arguments, **more)  # type: ignore[arg-type]
+            closing.callback(made.close)
+            return made
+
+        yield player
+
+
+def _give(*both: Player) -> None:
+    for each in both:
+        assert each.given.is_asked(each.answering)
+    turns.give([each.given for each in both], [each.answering for each in both])
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        ((0.25, 0.25), 6),  # an even number, of a second and a half
+        ((0.5, 0.6), 4),  # the least
+        ((0.01, 0.01), turns.MOST),
+        ((2.5, 1.0), 4),  # the quicker side's time counts
+        ((3.0, 2.5), 2),  # long ones are enough sooner
+    ],
+)
+def test_turns_alternate_a_b_b_a_until_they_are_enough(
+    players: Callable[..., Player], seconds: tuple[float, float], expected: int
+) -> None:
+    log: list[str] = []
+    a, b = players("a", log, seconds[0]), players("b", log, seconds[1])
+    _give(a, b)
+    assert (a.turns, b.turns) == (expected, expected)
+    assert "".join(log) == "abba" * (expected // 2)
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_turns_end_when_either_trial_does(players: Callable[..., Player], which: int) -> None:
+    log: list[str] = []
+    lengths = [10**6, 10**6]
+    lengths[which] = 3
+    a, b = (players(name, log, 0.01, ends_after=each) for name, each in zip("ab", lengths, strict=True))
+    _give(a, b)
+    assert (a, b)[which].turns == 3
+    assert (a, b)[1 - which].turns in (2, 3)
+
+
+def test_a_trial_that_ends_before_it_asks_is_no_partner(players: Callable[..., Player]) -> None:
+    player = players("a", [], 0.01, ends_after=0)
+    assert not player.given.is_asked(player.answering)
+
+
+def test_a_trial_whose_giver_is_gone_goes_on_without_turns(tmp_path: Path) -> None:
+    given, told = Turns(tmp_path / "a"), list[bool]()
+
+    def ask() -> None:
+        with turns.taken(given.directory) as asked:
+            told.append(asked(0.0))
+
+    waiting = threading.Thread(target=ask)
+    waiting.start()
+    assert given.is_asked(given._goes)
+    given.close()
+    waiting.join(10)
+    assert told == [False]
