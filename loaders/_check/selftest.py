@@ -38,7 +38,7 @@ QUESTIONS = 3
 """Verdicts in a check of one strategy: its time, its memory, and how often it fails."""
 
 
-TOGETHER = 5
+TOGETHER = 10
 """Checks that share their rounds of blocks, and so the servers of each round: starting these takes as long as a block.
 Each is judged as if it were the only one."""
 
@@ -74,7 +74,7 @@ _in_tensorflow = functools.partial(Kind, same="tf_same", time="steady_time")
 TENSORFLOW_KINDS = (
     _in_tensorflow("tensorflow: nothing", "tf_same", ("time", "memory"), "no difference"),
     _in_tensorflow("tensorflow: +10 % of time", "tf_time_10", ("time",), "slower"),
-    _in_tensorflow("tensorflow: +64 MiB", "tf_memory_64", ("memory",), "fatter"),
+    _in_tensorflow("tensorflow: +64 MiB", "tf_memory_64", ("memory",), "fatter", 0.25),
     _in_tensorflow("tensorflow: +20 % of time", "tf_time_20", ("time",), "slower", 0.25),
 )
 
