@@ -2,9 +2,8 @@
 
 A block is four trials, A B B A, or one of each side whose epochs alternate so; either way an even drift affects both
 sides alike. Its outcome is one number, the difference of the sides' means (of logarithms for times), and blocks are
-independent of each other. The mean over blocks is trimmed, because one
-trial in a few dozen takes several times as long as the others, for reasons of the machine; its interval is Yuen's
-(1974), which for up to four blocks is Student's.
+independent of each other. The mean over blocks is trimmed, because one trial in a few dozen takes several times as
+long as the others, for reasons of the machine; its interval is Yuen's (1974), which for up to four blocks is Student's.
 
 The verdict comes from the project's one judge (``loaders._judge``), with the check's own margins and confidence. It is
 asked for again as blocks come in, for several strategies, for two figures each and for how often each fails. All these

@@ -271,12 +271,11 @@ def run(
 def _in_reach(due: Sequence[_State], seconds: float, questions: int) -> list[_State]:
     """Return the strategies whose next blocks are run: first those that are nearest to a decision.
 
-    Those of which all is decided, and of which only more trials can tell how often they fail, come last.
-
-    A strategy that cannot be decided in the time left waits, so that others can be; the nearest one never waits. It
-    waits at looks alone, or before its first one, when nothing is judged: when it is judged must not depend on what its
-    latest blocks have shown. Before its first look it is expected to need as many blocks as others of this check, and
-    before its first block as many seconds for each.
+    Those of which all is decided, and of which only more trials can tell how often they fail, come last. A strategy
+    that cannot be decided in the time left waits, so that others can be; the nearest one never waits. It waits at
+    looks alone, or before its first one, when nothing is judged: when it is judged must not depend on what its
+    latest blocks have shown. Before its first look it is expected to need as many blocks as others of this check,
+    and before its first block as many seconds for each.
     """
     every = due[0].every if due else ()
     usual = usual_blocks([each.blocks("time") for each in every])

@@ -209,10 +209,11 @@ def selftest(
 
 def _subject(kind: Kind, runs: Runs, first: int, start: str) -> tuple[Subject, list[Environment]]:
     """Return what a check measures, with its own seeds, and a list that its trials' environments are added to."""
-    environments: list[Environment] = []
+    environments = [Environment()]
 
     def kept(record: dict[str, Any]) -> dict[str, Any]:
-        environments.append(msgspec.convert(record["environment"], Environment))
+        if found := record.get("environment"):  # without one, the process that runs trials has ended
+            environments.append(msgspec.convert(found, Environment))
         return record
 
     in_turn = runs.in_turn

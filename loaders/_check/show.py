@@ -105,11 +105,11 @@ def markdown(outcomes: Sequence[Outcome], title: str) -> str:
 METHOD = (
     f"Each trial runs in a process of its own; it starts fresh, or is forked from a server that has done the imports, "
     f"as on the other side. Where steady epochs rank a question, those of two trials alternate in the order A B B A; "
-    f"elsewhere whole trials do. A change is confirmed if its whole interval is beyond "
-    f"{TIME_MARGIN - 1:.0%} of time or {MEMORY_MARGIN / 2**20:.0f} MiB. There is no difference if the interval lies "
-    f"within {TIME_ALIKE - 1:.0%}; of a strategy that differs by that much, it is said with a chance of at most "
-    f"{MISSED:.0%}. Failures are counted on both sides (Fisher's exact test). If nothing changed, the chance of any "
-    f"false alarm in the whole check is at most {FAMILY:.0%}."
+    f"elsewhere whole trials do. A change is confirmed if its whole interval is beyond {TIME_MARGIN - 1:.0%} of time "
+    f"or {MEMORY_MARGIN / 2**20:.0f} MiB. There is no difference if the interval lies within {TIME_ALIKE - 1:.0%}; of "
+    f"a strategy that differs by that much, it is said with a chance of at most {MISSED:.0%}. Failures are counted on "
+    f"both sides (Fisher's exact test). If nothing changed, the chance of any false alarm in the whole check is at "
+    f"most {FAMILY:.0%}."
 )
 
 

@@ -23,8 +23,8 @@ GO, ENOUGH = b"g", b"e"
 AVAILABLE = hasattr(os, "mkfifo") and sys.platform != "win32"
 """Whether the system has named pipes that can be waited for."""
 
-FEW, SECONDS, MOST = 4, 1.5, 20
-"""Both trials get this many turns at least and at most; in between, turns end when each has run for so long in them.
+FEW, SECONDS, MOST = 4, 1.2, 20
+"""Each trial gets this many turns at least and at most; in between, turns end when both have run for so long in them.
 Six turns of a quarter of a second told more for their time than three or ten."""
 
 LONG = 4.0

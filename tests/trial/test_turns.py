@@ -65,7 +65,7 @@ def _give(*both: Player) -> None:
 @pytest.mark.parametrize(
     ("seconds", "expected"),
     [
-        ((0.25, 0.25), 6),  # an even number, of a second and a half
+        ((0.25, 0.25), 6),  # an even number, of 1.2 s at least
         ((0.5, 0.6), 4),  # the least
         ((0.01, 0.01), turns.MOST),
         ((2.5, 1.0), 4),  # the quicker side's time counts
