@@ -80,11 +80,6 @@ class Side(msgspec.Struct, frozen=True):
         )
 
 
-def own(repository: Path, results: Path, *outside: Path) -> Side:
-    """Return the working tree as a side, with further strategies from files."""
-    return Side(WORKING_TREE, repository, Path(sys.executable), results, outside)
-
-
 def side(commit: str | None, repository: Path, place: Path) -> Side:
     """Return a side: a commit, laid out below ``place``, or the working tree if no commit is given.
 

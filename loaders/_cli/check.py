@@ -11,6 +11,8 @@ from loaders._cli import options
 from loaders._cli.output import checked, finish, print_json, say, write
 
 ROOT = Path(__file__).parents[2]
+PLACE = ROOT / ".asv" / "check"
+"""Where sides are laid out and log their trials."""
 
 
 @click.command("check")
@@ -58,8 +60,7 @@ def command(
     from loaders._check import plan, run, show, sides
     from loaders._check import trials as running
 
-    place = ROOT / ".asv" / "check"
-    a, b = sides.side(base, ROOT, place), sides.side(head, ROOT, place)
+    a, b = (sides.side(each, ROOT, PLACE) for each in (base, head))
     chosen = plan.chosen(a, b, only, say, every=every)
     title = f"{b.name} against {a.name}"
     outcomes: list[run.Outcome] = []

@@ -5,21 +5,20 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from loaders import _registry
 from loaders._cli import options
+from loaders._cli.check import PLACE, ROOT
 from loaders._cli.output import print_json, say
 
 if TYPE_CHECKING:
     from loaders._check.equivalence import Equivalence
     from loaders._check.selftest import Tally
     from loaders._faults import FaultTally
-
-ROOT = Path(__file__).parents[2]
 
 MINUTES = 10.0
 """Default for each check."""
@@ -79,7 +78,8 @@ def command(
     restart processes in the middle of an epoch, and count what was lost or doubled and how long the client waited. The
     exit code is 1 if what is documented was broken. It takes an hour or two.
 
-    Each check, or trial, is saved when it ends, and the same command resumes. The page shows the result.
+    Checks are saved ten at a time, as that many share their servers, and trials one by one; the same command resumes.
+    The page shows the result.
     """
     from loaders import _terminal
 
@@ -120,7 +120,7 @@ def _checks(subject: str, checks: int, seconds: float) -> list[Tally]:
     question, kinds = selftest.QUESTIONS_OF[subject], selftest.KINDS_OF[subject]
     planted = sorted({name for each in kinds for name in (each.same, each.twin)})
     names = [f"{question}.{name}" for name in planted]
-    side = sides.own(ROOT, ROOT / ".asv" / "check" / "results", selftest.FILE)
+    side = msgspec.structs.replace(sides.side(None, ROOT, PLACE), outside=(selftest.FILE,))
     path = log.log_path(machine.machine_name()).with_name(selftest.NAME)
     with (
         log.exclusive(machine.machine_name()),

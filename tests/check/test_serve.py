@@ -212,7 +212,7 @@ def test_trials_of_two_sides_take_turns(variables: dict[str, str], monkeypatch: 
     """With real processes. A trial that fails is no partner, and the other side ends all the same."""
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    side = sides.own(ROOT, Path(variables["LOADERS_RESULTS"]))
+    side = sides.side(None, ROOT, Path(variables["LOADERS_RESULTS"]).parent)
     chosen = {"batching": ["load_all", "memory_map"]}
     with trials.trials((side, side), chosen, "small", pytest.fail, fresh=True) as found:
         in_turn = found.of("batching", "memory_map", "load_all").in_turn
