@@ -263,27 +263,42 @@ FAILING, FAILING_ONLY_NOW = 0.02, 0.2
 
 
 def checks(noise: Noise, repetitions: int, seed: int = 1) -> list[Count]:
-    """Run simulated checks: how often is one wrong, and how often does it find the failing strategy?"""
+    """Run simulated checks: how often is one wrong, and how often does it find the failing strategy?
+
+    This is counted in blocks of four whole trials, and in those of two trials whose epochs alternate.
+    """
+    return [
+        *_checks(noise, repetitions, seed, "in blocks of four trials", in_turn=False),
+        *_checks(noise, repetitions, seed, "in blocks of two trials", in_turn=True),
+    ]
+
+
+def _checks(noise: Noise, repetitions: int, seed: int, how: str, *, in_turn: bool) -> list[Count]:
     from loaders._check.judge import MISSED, TIME_ALIKE
 
-    nothing = [_checked(noise, seed + index, FAILING, FAILING) for index in range(repetitions)]
-    planted = [_checked(noise, seed + index, 0, FAILING_ONLY_NOW) for index in range(repetitions)]
-    slower = [_checked(noise, seed + index, 0, 0, TIME_ALIKE) for index in range(repetitions)]
+    def checked(*arguments: float) -> list[list[Outcome]]:
+        return [_checked(noise, seed + index, *arguments, in_turn=in_turn) for index in range(repetitions)]
+
+    nothing, planted = checked(FAILING, FAILING), checked(0, FAILING_ONLY_NOW)
+    slower = checked(0, 0, TIME_ALIKE)
     return [
         _count(
-            f"a strategy that takes {TIME_ALIKE - 1:.0%} longer is said not to differ, in a check of {STRATEGIES}",
+            f"{how}: a strategy that takes {TIME_ALIKE - 1:.0%} longer is said not to differ, in a check of "
+            f"{STRATEGIES}",
             [_mean([float(each.time.verdict == "no difference") for each in one if each.time]) for one in slower],
             "at most",
             MISSED,
         ),
         _count(
-            f"a check of {STRATEGIES} strategies exits with 1, all failing in {FAILING:.0%} of trials on both sides",
+            f"{how}: a check of {STRATEGIES} strategies exits with 1, all failing in {FAILING:.0%} of trials on both "
+            "sides",
             [float(any(each.is_regression for each in outcomes)) for outcomes in nothing],
             "at most",
             0.05,
         ),
         _count(
-            f"of {STRATEGIES} strategies, the only one that now fails, in {FAILING_ONLY_NOW:.0%} of trials, is found",
+            f"{how}: of {STRATEGIES} strategies, the only one that now fails, in {FAILING_ONLY_NOW:.0%} of trials, is "
+            "found",
             [float(outcomes[0].broken) for outcomes in planted],
             "at least",
             0.90,
@@ -291,23 +306,25 @@ def checks(noise: Noise, repetitions: int, seed: int = 1) -> list[Count]:
     ]
 
 
-def _checked(noise: Noise, seed: int, on_a: float, on_b: float, ratio: float = 1.0) -> list[Outcome]:
+def _checked(
+    noise: Noise, seed: int, on_a: float, on_b: float, ratio: float = 1.0, *, in_turn: bool = False
+) -> list[Outcome]:
     """Check strategies that fail equally often on both sides, or the first of them more often on one.
 
-    ``ratio`` is how much longer all of them take on the new side.
+    ``ratio`` is how much longer all of them take on the new side. With ``in_turn`` a block is a trial of each side;
+    their times spread as those of whole trials do, which is more than epochs that alternate.
     """
     import numpy as np
 
     from loaders._check import run
-    from loaders._check.judge import LOOKS
+    from loaders._check.judge import MOST_TRIALS
 
     random = np.random.default_rng(seed)
     spreads = np.concatenate(noise.spreads)
 
     def side(spread: float, failing: float, usual: float = 1.0) -> Callable[[int], dict[str, Any]]:
-        most = 2 * LOOKS[-1]
-        left, peaks = random.choice(noise.residuals, most).tolist(), random.normal(2**25, 2**17, most).tolist()
-        drawn = iter(zip(left, peaks, random.random(most).tolist(), strict=True))
+        left, peaks = random.choice(noise.residuals, MOST_TRIALS), random.normal(2**25, 2**17, MOST_TRIALS)
+        drawn = iter(zip(left.tolist(), peaks.tolist(), random.random(MOST_TRIALS).tolist(), strict=True))
 
         def trial(seed: int) -> dict[str, Any]:  # noqa: ARG001
             residual, peak, chance = next(drawn)
@@ -325,14 +342,12 @@ def _checked(noise: Noise, seed: int, on_a: float, on_b: float, ratio: float = 1
         spread = float(random.choice(spreads))
         alike = on_a == on_b or index > 0
         both = on_a if on_a == on_b else 0.0
-        subjects.append(
-            run.Subject(
-                f"simulated.{index}",
-                "epoch_time",
-                side(spread, both if alike else on_a),
-                side(spread, both if alike else on_b, ratio),
-            )
-        )
+        a = side(spread, both if alike else on_a)
+        b = side(spread, both if alike else on_b, ratio)
+        subject = run.Subject(f"simulated.{index}", "epoch_time", a, b)
+        if in_turn:
+            subject = msgspec.structs.replace(subject, in_turn=lambda seed, a=a, b=b: [a(seed), b(seed)])
+        subjects.append(subject)
     return run.run(subjects, math.inf, clock=lambda: 0.0)
 
 

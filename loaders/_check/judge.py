@@ -33,8 +33,14 @@ MISSED = 0.05
 """The chance that a strategy which differs by the margin of "no difference" is said not to differ, for each figure."""
 
 LOOKS = (4, 6, 8, 11, 15, 20, 27, 36, 48)
-"""The numbers of blocks after which a verdict is due. The last is the most that a check runs of one strategy: it
-tells failures in 20 % of trials from none."""
+"""The numbers of blocks after which a verdict on a figure is due. It never rests on more than the last one."""
+
+EVERY_LOOK = (*LOOKS, 66, 96)
+"""Those after which it is due how often a strategy fails."""
+
+MOST_TRIALS = 96
+"""The most trials that a check runs on a side of one strategy: they tell failures in 20 % of trials from none. They are
+48 blocks of four trials, and twice as many where a block is a trial of each side."""
 
 ALIKE_LEVEL = 0.009
 """The level, at each look, of the two one-sided tests that together say "no difference".
@@ -122,11 +128,13 @@ class Failures(msgspec.Struct, frozen=True):
 
     def are_more(self, questions: int) -> bool:
         """Whether B fails more often than A beyond doubt, when this many questions are asked."""
-        return self.p < _alpha(questions)
+        return self.p < _alpha(questions, EVERY_LOOK)
 
     @property
     def may_be_more(self) -> bool:
         """Whether more trials may show that B fails more often."""
+        if self.of_b >= MOST_TRIALS:
+            return False
         return self.b * self.of_a > self.a * self.of_b or (not self.a + self.b and self.of_b < UNFAILING)
 
     @property
@@ -222,20 +230,22 @@ def usual_blocks(every: Sequence[Sequence[Block]]) -> int:
     return min((look for look in LOOKS if spread <= error * math.sqrt(look)), default=LOOKS[-1])
 
 
-def _alpha(questions: int) -> float:
-    return FAMILY / (questions * len(LOOKS))
+def _alpha(questions: int, looks: Sequence[int] = LOOKS) -> float:
+    return FAMILY / (questions * len(looks))
 
 
 def is_due(blocks: int, judgements: Sequence[Judgement], failures: Failures = NONE_FAILED, questions: int = 1) -> bool:
     """Whether a strategy needs another block: no verdict is due yet, or something undecided may still be decided."""
-    if blocks >= LOOKS[-1] or failures.is_hopeless:
+    if blocks >= EVERY_LOOK[-1] or failures.is_hopeless:
         return False
-    if blocks not in LOOKS:
+    if blocks not in EVERY_LOOK:
         return True
     if failures.are_more(questions):
         return False
+    if blocks < LOOKS[-1] and any(each.verdict == "undecided" for each in judgements):
+        return True
     regressed = any(each.verdict in ("slower", "fatter") for each in judgements)
-    return any(each.verdict == "undecided" for each in judgements) or (failures.may_be_more and not regressed)
+    return failures.may_be_more and not regressed
 
 
 def _trimmed(values: Sequence[float]) -> float:

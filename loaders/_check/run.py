@@ -9,7 +9,18 @@ from typing import Any
 
 import msgspec
 
-from loaders._check.judge import LOOKS, NONE_FAILED, Block, Failures, Figure, Judgement, is_due, judge, usual_blocks
+from loaders._check.judge import (
+    EVERY_LOOK,
+    LOOKS,
+    NONE_FAILED,
+    Block,
+    Failures,
+    Figure,
+    Judgement,
+    is_due,
+    judge,
+    usual_blocks,
+)
 
 FALLBACK = "epoch_time"
 """The metric that every record has. A metric that an older commit's trials lack is used for neither side."""
@@ -140,24 +151,25 @@ class _State:
         """Whether another block may decide something."""
         if self.are_two_instruments or self.skipped:
             return False
-        if self.count not in LOOKS and not self.failures.is_hopeless:
+        if self.count not in EVERY_LOOK and not self.failures.is_hopeless:
             return True  # without judging, which takes a while and is not needed yet
         return is_due(self.count, self.outcome(questions).judgements, self.failures, questions)
 
     def seconds_until(self, enough: int) -> float:
         """Seconds until the look after which there are enough blocks, as they have taken so far; 0 if none was run."""
-        look = min((each for each in LOOKS if each >= enough), default=LOOKS[-1])
+        look = min((each for each in EVERY_LOOK if each >= enough), default=EVERY_LOOK[-1])
         return (look - self.count) * self.seconds / max(1, self.count)
 
     def is_decided(self, questions: int) -> bool:
-        """Whether all its figures have a verdict."""
+        """Whether all its figures have a verdict, or will get none."""
         found = self.outcome(questions).judgements
-        return bool(found) and all(each.verdict != "undecided" for each in found)
+        return self.count >= LOOKS[-1] or (bool(found) and all(each.verdict != "undecided" for each in found))
 
     def seconds_to_go(self, questions: int) -> float:
-        """Seconds until all is decided at this spread, or until the last look if nobody knows."""
+        """Seconds until all is decided at this spread, or until the figures' last look if nobody knows."""
         open_ = [each for each in self.outcome(questions).judgements if each.verdict == "undecided"]
-        return self.seconds_until(max([self.count + 1, *(each.enough or LOOKS[-1] for each in open_)]))
+        enough = (min(each.enough or LOOKS[-1], LOOKS[-1]) for each in open_)
+        return self.seconds_until(max([self.count + 1, *enough]))
 
     def outcome(self, questions: int) -> Outcome:
         """Judge the trials so far, once after each block."""
@@ -199,9 +211,12 @@ class _State:
         return self.subject.time if all(each.get(self.subject.time) is not None for each in ok) else FALLBACK
 
     def blocks(self, figure: Figure) -> list[Block]:
-        """Return the blocks in which both sides have a figure: a failed trial costs only itself."""
+        """Return the blocks in which both sides have a figure: a failed trial costs only itself.
+
+        Those after the last look at figures tell only how often trials fail.
+        """
         found, time_metric = [], self._time_metric
-        for each in self.measured:
+        for each in self.measured[: LOOKS[-1]]:
             values = {
                 side: tuple(value for one in metrics if (value := _value(figure, one, time_metric)) is not None)
                 for side, metrics in each.items()
@@ -280,12 +295,12 @@ def _in_reach(due: Sequence[_State], seconds: float, questions: int) -> list[_St
     every = due[0].every if due else ()
     usual = usual_blocks([each.blocks("time") for each in every])
     a_block = sum(each.seconds for each in every) / max(1, sum(each.count for each in every))
-    found = [each for each in due if each.count > LOOKS[0] and each.count not in LOOKS]
+    found = [each for each in due if each.count > LOOKS[0] and each.count not in EVERY_LOOK]
     left = seconds - sum(each.seconds_until(each.count + 1) for each in found)
     waiting = [
         (each.seconds_until(usual) if each.count else usual * a_block, each) for each in due if each.count < LOOKS[0]
     ]
-    waiting += [(each.seconds_to_go(questions), each) for each in due if each.count in LOOKS]
+    waiting += [(each.seconds_to_go(questions), each) for each in due if each.count in EVERY_LOOK]
     waiting.sort(key=lambda pair: (pair[1].is_decided(questions), pair[0]))
     for needed, each in waiting:
         left -= needed

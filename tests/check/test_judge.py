@@ -11,9 +11,11 @@ from scipy.stats import fisher_exact, norm, t
 
 from loaders._check.judge import (
     ALIKE_LEVEL,
+    EVERY_LOOK,
     FAMILY,
     LOOKS,
     MISSED,
+    MOST_TRIALS,
     TIME_ALIKE,
     TIME_MARGIN,
     UNFAILING,
@@ -122,7 +124,7 @@ def test_a_strategy_is_measured_until_it_is_decided_or_has_had_its_share() -> No
     assert is_due(5, [same, same]), "asked at the next look only"
     assert is_due(4, [same, open_])
     assert not is_due(4, [same, slower])
-    assert not is_due(LOOKS[-1], [open_])
+    assert not is_due(LOOKS[-1], [open_], _failed(0, 0, LOOKS[-1]))
 
 
 def _failed(a: int, b: int, blocks: int) -> Failures:
@@ -152,6 +154,16 @@ def test_failures_are_a_question_of_their_own() -> None:
     assert _failed(0, 8, 4).are_more(questions), "always, on the new side: found at the first look"
     assert not _failed(0, 2, 4).are_more(questions)
     assert not _failed(8, 8, 4).are_more(questions)
+
+
+def test_failures_are_asked_for_until_as_many_trials_whatever_a_block_is() -> None:
+    open_ = judge("time", _blocks(1.05, 0.2, 4), QUESTIONS)
+    assert not is_due(LOOKS[-1], [open_], _failed(0, 3, MOST_TRIALS // 2)), "blocks of four trials"
+    in_turn = Failures(0, 3, LOOKS[-1], LOOKS[-1])
+    assert is_due(LOOKS[-1], [open_], in_turn, 30), "blocks of two trials: half as many trials yet"
+    assert not is_due(LOOKS[-1], [open_], Failures(3, 3, LOOKS[-1], LOOKS[-1]), 30), "figures have had their share"
+    assert not is_due(EVERY_LOOK[-1], [open_], Failures(0, 3, MOST_TRIALS, MOST_TRIALS), 30)
+    assert 2 * LOOKS[-1] == EVERY_LOOK[-1] == MOST_TRIALS
 
 
 def test_the_word_is_the_one_judges() -> None:

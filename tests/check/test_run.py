@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from loaders._check.judge import LOOKS, UNFAILING, judge
+from loaders._check.judge import LOOKS, MOST_TRIALS, UNFAILING, judge
 from loaders._check.run import Outcome, Subject, run
 
 MIB = 2**20
@@ -78,6 +78,17 @@ def test_failures_are_counted_in_trials_whatever_a_block_is() -> None:
     clock = Clock()
     _run(clock, _in_turn(clock, "x", 1.0, 1.0))
     assert len(clock.ran) // 2 == min(each for each in LOOKS if each >= UNFAILING), "until it counts as not failing"
+
+
+def test_trials_in_turn_go_on_until_failures_are_told_and_figures_rest_on_no_more_blocks_for_it() -> None:
+    clock = Clock()
+    whole = clock.subject("x", 1.0, 1.0)
+    fails = _now_and_then(whole.b, set(range(0, 1000, 6)))
+    found = _run(clock, msgspec.structs.replace(whole, in_turn=lambda seed: [whole.a(seed), fails(seed)]))["x"]
+    assert found.broken
+    assert LOOKS[-1] < found.failures.of_b <= MOST_TRIALS
+    assert found.time
+    assert found.time.blocks == LOOKS[-1] - LOOKS[-1] // 6
 
 
 def test_what_is_undecided_comes_before_what_might_only_fail_more_often() -> None:
