@@ -22,6 +22,7 @@ import msgspec
 
 from loaders._check.judge import TRIMMED
 from loaders._judge import CONFIDENCE, RESOLUTION, Difference, decide
+from loaders._rows import figures
 from loaders._stats import SHORTEST
 from loaders._trial.record import SCHEMA, Environment, Record
 from loaders._words import ABSENT
@@ -58,7 +59,8 @@ FIGURES: Mapping[str, Figure] = {
     "epoch_time": Figure("first epoch", is_time=True, is_judged=False),
     "first_batch_time": Figure("first batch", is_time=True, is_judged=False),
 }
-"""By metric. Start-up is only reported: the figures of it are taken from fresh trials."""
+"""By metric; the peak is that of the process tree if there were worker processes. Start-up is only reported: its
+figures are taken from fresh trials."""
 
 
 class Compared(msgspec.Struct, frozen=True):
@@ -194,9 +196,10 @@ def _pairs(records: Iterable[Record], strategy: str, metric: str) -> dict[int, t
     """Return a strategy's values by round, fresh and forked, of the rounds that have both."""
     found: dict[str, dict[int, float]] = {"fresh": {}, "forked": {}}
     for record in records:
-        value = getattr(record.metrics, metric)
-        is_measured = value is not None and (value >= SHORTEST or not FIGURES[metric].is_time)
-        if record.strategy == strategy and record.status == "ok" and is_measured:
+        value = figures.value(record, metric)
+        if record.strategy != strategy or record.status != "ok" or value is None:
+            continue
+        if value >= SHORTEST or not FIGURES[metric].is_time:
             found[record.process][record.round] = value
     fresh, forked = found["fresh"], found["forked"]
     return {index: (fresh[index], forked[index]) for index in sorted(fresh.keys() & forked.keys())}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import mmap
 import os
 import re
 import threading
@@ -162,8 +163,12 @@ def _fields(text: bytes, names: tuple[bytes, ...]) -> list[int]:
     return found
 
 
-MADV_POPULATE_READ = 22
+MADV_POPULATE_READ, MADV_POPULATE_WRITE = 22, 23
 """Available since Linux 5.14 (https://man7.org/linux/man-pages/man2/madvise.2.html)."""
+
+OWN = -1
+"""Not the kernel's: populates by writing what may only be read, as a library's table of addresses that its loader has
+filled."""
 
 LIBRARY = re.compile(r"\.so(\.\d+)*$")
 """Matches the end of a shared library's path, but not a user's ``x.sorted``."""
@@ -209,9 +214,15 @@ Range = tuple[int, int, int]
 
 def populate(ranges: Iterable[Range]) -> None:
     """Map the pages of ranges of addresses."""
-    madvise = ctypes.CDLL(None).madvise
+    libc = ctypes.CDLL(None)
     for begin, end, advice in ranges:
-        madvise(ctypes.c_void_p(begin), ctypes.c_size_t(end - begin), advice)
+        these = ctypes.c_void_p(begin), ctypes.c_size_t(end - begin)
+        if advice == OWN:
+            libc.mprotect(*these, mmap.PROT_READ | mmap.PROT_WRITE)
+            libc.madvise(*these, MADV_POPULATE_WRITE)
+            libc.mprotect(*these, mmap.PROT_READ)
+        else:
+            libc.madvise(*these, advice)
 
 
 def _status(field: str) -> int:

@@ -1,21 +1,28 @@
-"""The pages of a process that forks, so that a fork has them too.
+"""The pages of a process that forks: a fork has them too, and shares none of them.
 
 A fork differs from a new process in what the kernel has mapped. Pages of files are not mapped in a fork until they are
 touched, and pages that hold data are shared with the parent until they are written to. What is measured first would pay
 for both, and memory would seem to grow that was there before. So a fork begins by populating what is present in its
 parent: 65 ms with TensorFlow.
+
+What it shares with its parent all the same is divided among all that share it (``memory.proportional``). A trial's
+workers, which share it as well, would then seem to need memory for it: with two of them, a quarter of it.
 """
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 import os
 import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from loaders._trial.memory import MADV_POPULATE_READ, Range, mapped
+from loaders._trial.memory import MADV_POPULATE_READ, MADV_POPULATE_WRITE, OWN, Mapped, Range, mapped
 
-MADV_POPULATE_WRITE = 23
-"""Available since Linux 5.14 (https://man7.org/linux/man-pages/man2/madvise.2.html)."""
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 def _is_available() -> bool:
@@ -33,30 +40,62 @@ def _is_available() -> bool:
 AVAILABLE = _is_available()
 """Whether the kernel can populate pages."""
 
-PRESENT = 1 << 63
-"""Set in an entry of ``/proc/PID/pagemap`` if the page is in memory
+PRESENT, OF_FILE = 1 << 63, 1 << 61
+"""Set in an entry of ``/proc/PID/pagemap`` if the page is in memory, and if it is a file's or shared memory's
 (https://docs.kernel.org/admin-guide/mm/pagemap.html)."""
 
 
 def present() -> list[Range]:
     """Return the ranges of addresses whose pages are in memory here, each with the advice that maps it in a fork.
 
-    What can be written to is populated by writing, so that a fork has pages of its own and pays for none later.
-    Libraries' code is left out: every trial maps all of it (``memory.map_code``).
+    What holds data is populated by writing, so that a fork has pages of its own and pays for none later. Libraries'
+    code is left out: every trial maps all of it (``memory.map_code``).
     """
+    found = []
+    for each, entries in _pages():
+        there, of_file = _set(entries, PRESENT), _set(entries, OF_FILE)
+        if each.allowed[1] == "w":
+            found += _ranges(each, there, MADV_POPULATE_WRITE)
+            continue
+        if each.allowed[:3] == "r--":
+            found += _ranges(each, there & ~of_file, OWN)
+        if not each.is_code:
+            found += _ranges(each, there & of_file, MADV_POPULATE_READ)
+    return found
+
+
+def unmap_code() -> None:
+    """Unmap the libraries' code and constants. Of these, what is used again is mapped again."""
+    madvise = ctypes.CDLL(None).madvise
+    for each, entries in _pages():
+        if each.is_code:
+            for low, high, advice in _ranges(each, _set(entries, PRESENT) & _set(entries, OF_FILE), mmap.MADV_DONTNEED):
+                madvise(ctypes.c_void_p(low), ctypes.c_size_t(high - low), advice)
+
+
+def _pages() -> Iterator[tuple[Mapped, NDArray[np.uint64]]]:
+    """Yield what is mapped here, private and readable, with its entries of the pagemap."""
     import numpy as np
 
-    page, found = os.sysconf("SC_PAGE_SIZE"), []
+    page = mmap.PAGESIZE
     with open("/proc/self/pagemap", "rb", buffering=0) as pagemap:  # noqa: PTH123
         for each in mapped():
             begin, end, allowed, name = each
-            if allowed[0] != "r" or allowed[3] != "p" or each.is_code:
+            if allowed[0] != "r" or allowed[3] != "p" or name in ("[vvar]", "[vsyscall]", "[vvar_vclock]", "[vdso]"):
                 continue
-            if name in ("[vvar]", "[vsyscall]", "[vvar_vclock]", "[vdso]"):
-                continue
-            entries = np.frombuffer(os.pread(pagemap.fileno(), (end - begin) // page * 8, begin // page * 8), np.uint64)
-            there = np.concatenate([[False], entries & np.uint64(PRESENT) != 0, [False]])
-            edges = np.flatnonzero(there[1:] != there[:-1]) * page + begin
-            advice = MADV_POPULATE_WRITE if allowed[1] == "w" else MADV_POPULATE_READ
-            found += [(int(low), int(high), advice) for low, high in zip(edges[::2], edges[1::2], strict=True)]
-    return found
+            entries = os.pread(pagemap.fileno(), (end - begin) // page * 8, begin // page * 8)
+            yield each, np.frombuffer(entries, np.uint64)
+
+
+def _set(entries: NDArray[np.uint64], bit: int) -> NDArray[np.bool]:
+    import numpy as np
+
+    return (entries & np.uint64(bit)) != 0
+
+
+def _ranges(of: Mapped, chosen: NDArray[np.bool], advice: int) -> list[Range]:
+    """Return the ranges of the chosen pages."""
+    import numpy as np
+
+    edges = np.flatnonzero(np.diff(chosen, prepend=False, append=False)) * mmap.PAGESIZE + of.begin
+    return [(int(low), int(high), advice) for low, high in zip(edges[::2], edges[1::2], strict=True)]

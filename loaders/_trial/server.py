@@ -37,6 +37,8 @@ def main() -> NoReturn:
     gc.collect()
     gc.freeze()  # a collection would write to every object's page; ``prepare.read_baseline`` thaws them in a fork
     there, server = [] if reason else pages.present(), os.getpid()
+    if there:
+        pages.unmap_code()  # what a trial maps of it is then the trial's alone
     _tell(answers, {"reason": reason})
     for line in asked:
         place = json.loads(line)

@@ -58,6 +58,22 @@ def test_one_strategy_that_differs_is_named_though_the_question_is_the_same() ->
     assert "batching, steady time: forked trials differ in odd (+1" in said
 
 
+def test_the_peak_is_that_of_the_process_tree() -> None:
+    """Workers that seem to need more in forks do not show in the process that reads from them."""
+    records = [
+        msgspec.structs.replace(
+            each,
+            metrics=msgspec.structs.replace(
+                each.metrics, peak_memory_tree=(108 if each.process == "forked" else 93) * MIB, anonymous_memory=1
+            ),
+        )
+        for each in planted(SIX, memory=LEAN)
+    ]
+    found = _only(records)
+    assert found.verdict == "different"
+    assert found.pooled["peak_memory"].value == 15 * MIB
+
+
 def test_what_a_server_does_to_all_trials_of_its_round_is_in_the_interval() -> None:
     many = {f"s{index}": 1.0 for index in range(20)}
     covered = []

@@ -161,6 +161,36 @@ def test_what_is_mapped_in_the_server_is_mapped_in_its_forks() -> None:
     assert populated < without / 10
 
 
+def test_a_fork_shares_nothing_with_the_server() -> None:
+    """What it shares would be divided by more when its workers share it too, so that they seemed to need memory."""
+    script = """
+        import os
+        import numpy as np
+        import scipy.linalg
+        from loaders._trial import memory, pages
+        kept = np.ones(2**20)
+        memory.map_code()
+        there, mapped = pages.present(), memory.held().file
+        pages.unmap_code()
+        for ways in ([], there):
+            if not os.fork():
+                memory.populate(ways)
+                print(memory.held().anonymous - memory.proportional(os.getpid()).anonymous, flush=True)
+                os._exit(0)
+            os.wait()
+        print(mapped, memory.held().file, flush=True)
+        print(kept.sum(), np.linalg.det(np.eye(3)), scipy.linalg.norm([3, 4]))  # all of it still works
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    (shared,), (populated,), (mapped, left), works = (map(float, line.split()) for line in done.stdout.splitlines())
+    assert shared > 2**22, "half of 8 MiB, and more"
+    assert populated < 2**17
+    assert left < mapped / 4
+    assert [*works] == [2**20, 1, 5]
+
+
 @EACH_START
 def test_a_collection_goes_through_what_was_imported(strategy: Strategy) -> None:
     """Frozen as in the server, it went through next to nothing: what collects garbage was eleven times as fast."""
