@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from loaders import _durable, _words
+from loaders import _durable, _registry, _words
+from loaders._compare.plans import LEAST_ROUNDS
 from loaders._corpus._sources import PHOTOGRAPHS
 from loaders._errors import InputError
 from loaders._report import charts, findings, opening, sets
@@ -95,16 +96,27 @@ def most_measured(found: sets.ResultSet, results: Sequence[sets.ResultSet]) -> l
 
 
 def _is_more(one: Comparison, other: Comparison) -> bool:
-    """Whether a comparison has as many strategies and rounds as another, and more of either."""
-    lacks, lacked = _lacks(one), _lacks(other)
-    if lacks > lacked or one.rounds < other.rounds:
+    """Whether a comparison has as many strategies and rounds of the default case as another, and more of either.
+
+    Only as many rounds count as every strategy gets: more of them go to what is still open, and a noisy machine would
+    win. What other versions have measured is no match.
+    """
+    if _versions(one) != _versions(other):
         return False
-    return lacks < lacked or one.rounds > other.rounds
+    (ours, rounds), (theirs, known) = _measured(one), _measured(other)
+    return ours >= theirs and rounds >= known and (ours > theirs or rounds > known)
 
 
-def _lacks(comparison: Comparison) -> int:
-    """Count the strategies that the first case lacks."""
-    return len(comparison.missing(comparison.cases[0][0]))
+def _measured(comparison: Comparison) -> tuple[int, int]:
+    """Count the strategies that have a time in the default case, and the rounds that the middle one of them has."""
+    default = _registry.find_question(comparison.question).default_case
+    counts = sorted(row["time"].count for row in comparison.rows if row.case == default and row["time"])
+    return len(counts), min(counts[len(counts) // 2], LEAST_ROUNDS) if counts else 0
+
+
+def _versions(comparison: Comparison) -> tuple[str, str]:
+    environment = comparison.environment
+    return environment.python, environment.packages.get("tensorflow", "")
 
 
 def _elsewhere(found: sets.ResultSet, comparison: Comparison) -> str:
