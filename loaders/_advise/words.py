@@ -236,6 +236,8 @@ def _why(decision: Decision, reckoned: Reckoned, settings: Settings, source: Sou
     if needs := next(each.needs for each in reckoned.candidates if each.name == winner):
         yield f"It needs an installation: pip install {needs}."
     yield from _lacking(decision, source)
+    if unknown := [name for name, kind in decision.kinds.items() if kind == "memory unknown"]:
+        yield f"Left out, as what memory they need is unknown: {_listed(unknown)}."
 
 
 def _lacking(decision: Decision, source: Source | None) -> Iterator[str]:

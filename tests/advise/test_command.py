@@ -87,6 +87,17 @@ def test_what_was_not_measured_is_said(results: Path) -> None:
     assert f"This covers 3 of {len(_registry.variants('batching'))} strategies" in str(found["because"])
 
 
+def test_what_was_left_out_for_want_of_a_law_is_named(results: Path) -> None:
+    """As after the first minutes of `make bench`, when all but the main strategies have run once."""
+    few = {name: made.BATCHING[name] for name in ("path_generator", "tf1_queue", "tfdata_numpy_function")}
+    write(results, [each for each in made.run(few) if each.round == 0 or each.strategy != "tfdata_numpy_function"])
+    found = answered()
+    assert found["recommended"] == "path_generator"
+    assert "Left out, as what memory they need is unknown: tfdata_numpy_function." in str(found["because"])
+    write(results, made.run(few, started="2026-02-02T03:04:05+00:00", name="later"))
+    assert "Left out" not in str(answered()["because"])
+
+
 def test_where_nothing_fits_the_least_memory_is_named(results: Path) -> None:
     write(results, made.run())
     found = answered("--memory", "8MiB")

@@ -432,10 +432,11 @@ const reasonsOf = ({ found, recommended, rivals, bottleneck }, asked) => {
       : "the only strategy that is certain to fit";
   const doubt = rivals.length ? ` Undecided: ${listed(rivals)} may be faster.` : "";
   const rest = lacking.length ? ` This covers ${found.length - lacking.length} of ${found.length} strategies; not measured: ${listed(lacking)}.` : "";
+  const out = unknown.length ? ` Left out, as what memory they need is unknown: ${listed(unknown)}.` : "";
   const install = winner.needs ? ` It needs an installation: pip install ${winner.needs}.` : "";
   return (
     `${first} Use ${recommended}: ${why}. ` +
-    `It needs at most ${amount(needs(winner))} for ${samples} samples.${install}${doubt}${rest}`
+    `It needs at most ${amount(needs(winner))} for ${samples} samples.${install}${doubt}${rest}${out}`
   );
 };
 const advise = (section) => {
