@@ -52,8 +52,8 @@ blocks spread widely: at 0.011 it missed 5.3 to 6.4 % of strategies whose trials
 5 %. ``make evidence`` counts it with the noise of published trials."""
 
 UNFAILING = 15
-"""After this many trials of a side without a failure, a strategy counts as not failing: of strategies that fail in 20 %
-of trials, 96 % have shown it by then."""
+"""After this many trials of a side, a strategy that has not failed more often counts as not failing more often: of
+strategies that fail in 20 % of trials, 96 % have shown it by then."""
 
 WORDS: dict[Figure, dict[str, Verdict]] = {
     "time": {"more": "slower", "less": "faster"},
@@ -135,7 +135,7 @@ class Failures(msgspec.Struct, frozen=True):
         """Whether more trials may show that B fails more often."""
         if self.of_b >= MOST_TRIALS:
             return False
-        return self.b * self.of_a > self.a * self.of_b or (not self.a + self.b and self.of_b < UNFAILING)
+        return self.b * self.of_a > self.a * self.of_b or self.of_b < UNFAILING
 
     @property
     def is_hopeless(self) -> bool:

@@ -72,6 +72,7 @@ def summary(outcomes: Sequence[Outcome]) -> str:
     open_ = [each.name for each in outcomes if any(one.verdict == "undecided" for one in each.judgements)]
     unmeasured = [each.name for each in outcomes if not (each.judgements or each.broken or each.skipped)]
     failing = [each.name for each in outcomes if each.broken]
+    may_fail = [each.name for each in outcomes if each.failures.b and each.failures.may_be_more and not each.broken]
     elsewise = [each.name for each in outcomes if each.timed_by]
     regressions = "regression" if len(worse) == 1 else "regressions"
     said = [f"{len(worse)} confirmed {regressions}: {', '.join(worse)}" if worse else "No confirmed regression"]
@@ -79,6 +80,8 @@ def summary(outcomes: Sequence[Outcome]) -> str:
         said.append(f"B fails more often: {', '.join(failing)}")
     if open_:
         said.append(f"undecided (more time would decide): {', '.join(open_)}")
+    if may_fail:
+        said.append(f"whether B fails more often is undecided: {', '.join(may_fail)}")
     if unmeasured:
         said.append(f"not measured: {', '.join(unmeasured)}")
     for why in sorted({each.skipped for each in outcomes} - {""}):

@@ -13,7 +13,7 @@ Sources = Mapping[str, str]
 """The text of files by their path in the repository."""
 
 PACKAGE = "loaders"
-MEASURES = ("_trial/child.py", "_trial/convert.py", "_trial/watch.py")
+MEASURES = ("_trial/child.py", "_trial/convert.py", "_trial/watch.py", "_trial/server.py", "_trial/forks.py")
 """Modules that every trial runs; whatever they import can change every figure."""
 
 DEPENDENCIES = "pyproject.toml"

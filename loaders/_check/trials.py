@@ -8,8 +8,8 @@ Where the steady epochs rank a question, a trial of each side is alive at the sa
 
 The first trial of each side proves, after its measurement, that it delivers what its question asks; without that it
 has no figures. Later trials of the same code are not all checked, because a check takes as long as the rest: one of
-each side in every fourth block is, and all are as long as none has passed. Every trial must deliver as many samples as
-the proven one.
+each side in every fourth block is. All are as long as none has passed, and once one has not. Every trial must deliver
+as many samples as the proven one.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -250,6 +251,7 @@ class _Pair:
         self._sides, self._arguments, self._forked = sides, arguments, forked
         self._proofs: list[dict[str, Any] | None] = [None, None]
         self._counts = [0, 0]
+        self._is_doubted = False
 
     def a(self, seed: int) -> dict[str, Any]:
         """Run a trial of A."""
@@ -277,19 +279,21 @@ class _Pair:
         return self._held(side, self._sides[side].trial(order))
 
     def _order(self, side: int, seed: int, every: int) -> Order:
-        checked = self._proofs[side] is None or self._counts[side] % every == 0
+        checked = self._is_doubted or self._proofs[side] is None or self._counts[side] % every == 0
         self._counts[side] += 1
         return Order([*self._arguments[side], "--seed", str(seed)], forked=self._forked, checked=checked)
 
     def _held(self, side: int, record: dict[str, Any]) -> dict[str, Any]:
         """Return a record, as wrong output if its number of samples is not that of the proven trial."""
         proof = self._proofs[side]
+        self._is_doubted |= record["status"] == "wrong_output"
         if record["status"] != "ok":
             return record
         if proof is None:
             self._proofs[side] = record["metrics"]
         elif not proof.get("lost") and record["metrics"].get("samples") != proof.get("samples"):
             message = f"delivered {record['metrics'].get('samples')} samples, and {proof.get('samples')} when checked"
+            self._is_doubted = True
             return {**record, "status": "wrong_output", "message": message}
         return record
 
@@ -301,18 +305,17 @@ def _in_turn(sides: Sequence[Served], orders: Sequence[Order]) -> list[dict[str,
     """
     with tempfile.TemporaryDirectory(prefix=f"{SCRATCH}{os.getpid()}-") as place, contextlib.ExitStack() as open_:
         given = [turns.Turns(Path(place, name)) for name in ("first", "second")]
-        asked = []
+        asked, begun, patience = [], time.monotonic(), None
         for each, side, order in zip(given, sides, orders, strict=True):
             open_.callback(each.close)
             side.tell(msgspec.structs.replace(order, turns=str(each.directory)))
-            asked.append(each.is_asked(side.answering))
+            asked.append(each.is_asked(side.answering, patience))
+            patience = patience or turns.PATIENCE + turns.TIMES * (time.monotonic() - begun)
         if all(asked):
-            turns.give(given, [side.answering for side in sides])
-        found = []
-        for each, side in zip(given, sides, strict=True):
+            turns.give(given, [side.answering for side in sides], patience)
+        for each in given:  # both before either is waited for: one may hang
             each.end()
-            found.append(side.answer())
-        return found
+        return [side.answer() for side in sides]
 
 
 @contextlib.contextmanager

@@ -26,6 +26,10 @@ FEW, SECONDS, MOST = 4, 1.2, 20
 """Each trial gets this many turns at least and at most; in between, turns end when both have run for so long in them.
 Six turns of a quarter of a second told more for their time than three or ten."""
 
+PATIENCE, TIMES = 60.0, 10
+"""A trial that hangs must not take the other one down with it, which waits and has a deadline of its own. The other
+waits for it this many seconds, and this many times as long as it took itself until it asked for its first turn."""
+
 LONG = 4.0
 """Seconds of turns after which two of them are enough."""
 
@@ -34,15 +38,26 @@ LONG = 4.0
 def taken(directory: Path) -> Iterator[Callable[[float], bool]]:
     """Yield what asks for a turn in a trial, with the seconds of the last one; it waits, and is false for no more.
 
-    If whoever gives turns has ended, there are no more either.
+    If whoever gives turns has ended, there are no more either; nor if they are over, and the trial is run once more.
     """
-    with (directory / ASKS).open("wb", 0) as asks, (directory / GOES).open("rb", 0) as goes:
+    with contextlib.ExitStack() as opened:
+        try:
+            asks = opened.enter_context((directory / ASKS).open("wb", 0))
+            goes = opened.enter_context((directory / GOES).open("rb", 0))
+        except FileNotFoundError:
+            yield lambda _: False
+            return
 
         def ask(seconds: float) -> bool:
             asks.write(b"%.9f\n" % seconds)
             return goes.read(1) == GO
 
         yield ask
+
+
+def are_on(directory: Path) -> bool:
+    """Whether a trial may be waiting for a turn, because they are not over."""
+    return (directory / ASKS).exists()
 
 
 class Turns:
@@ -69,9 +84,12 @@ class Turns:
         for each in (self._asks, self._goes):
             os.close(each)
 
-    def is_asked(self, answer: int) -> bool:
-        """Wait until the trial asks for a turn; false if it ends without, which makes the file ``answer`` readable."""
-        if self._asks not in select.select([self._asks, answer], [], [])[0]:
+    def is_asked(self, answer: int, patience: float | None = None) -> bool:
+        """Wait until the trial asks for a turn, at most so many seconds.
+
+        False if it does not, or ends without, which makes the file ``answer`` readable.
+        """
+        if self._asks not in select.select([self._asks, answer], [], [], patience)[0]:
             return False
         self.spent += float(os.read(self._asks, 2**10).split()[-1])
         return True
@@ -81,17 +99,22 @@ class Turns:
         os.write(self._goes, GO)
 
     def end(self) -> None:
-        """Tell the trial that there are no more turns."""
+        """Tell the trial that there are no more turns, and one that is run in its place."""
         os.write(self._goes, ENOUGH)
+        for name in (ASKS, GOES):
+            (self.directory / name).unlink()
 
 
-def give(both: Sequence[Turns], answers: Sequence[int]) -> None:
-    """Give turns to two trials that have asked for their first one, until they have enough or one of them ends."""
+def give(both: Sequence[Turns], answers: Sequence[int], patience: float | None = None) -> None:
+    """Give turns to two trials that have asked for their first one, until they have enough or one of them ends.
+
+    One that keeps the other waiting for longer than ``patience`` ends them too.
+    """
     given, order = 0, [0, 1]
     while not _is_enough(given, min(each.spent for each in both)):
         for side in order:
             both[side].give()
-            if not both[side].is_asked(answers[side]):
+            if not both[side].is_asked(answers[side], patience):
                 return
         given += 1
         order.reverse()

@@ -17,7 +17,7 @@ import psutil
 
 from loaders import _interrupt
 from loaders._corpus import Corpus
-from loaders._trial import assemble, imports, launch, machine, memory
+from loaders._trial import assemble, imports, launch, machine, memory, turns
 from loaders._trial import group as groups
 from loaders._trial.launch import LostServerError, Place, Running, Server
 from loaders._trial.memory import Held
@@ -265,8 +265,9 @@ def _look_after(running: Running, place: Place, trial: Trial, seen: _Seen) -> Ou
         with contextlib.suppress(OSError):  # a strategy may have removed it
             if place.printed.stat().st_size > PRINTED:
                 os.truncate(place.printed, 0)
-        waits = seen.measured and trial.turns  # for the turns of another trial
-        if now > (deadline if waits else min(deadline, moved + STILL)):
+        if seen.measured and trial.turns and turns.are_on(Path(trial.turns)):
+            moved = now  # it may be waiting while another trial has its turn
+        if now > min(deadline, moved + STILL):
             late = f"not finished after {trial.deadline:g} s" if now > deadline else f"stood still for {STILL:g} s"
             gone = sum(not psutil.pid_exists(pid) for pid in seen.workers)
             died = f"; {gone} of its {len(seen.workers)} worker processes had ended before" if gone else ""

@@ -146,6 +146,7 @@ def test_failures_are_a_question_of_their_own() -> None:
     assert not is_due(UNFAILING, [same], _failed(0, 0, UNFAILING), questions)
     assert not is_due(4, [slower], _failed(0, 0, 4), questions), "a regression already"
     assert is_due(8, [same], _failed(0, 2, 8), questions), "more on the new side: may be shown"
+    assert is_due(4, [same], _failed(2, 2, 4), questions), "as many on the old side: the next ones may tell"
     assert not is_due(8, [same], _failed(2, 2, 8), questions), "as many on the old side"
     assert not is_due(8, [same], _failed(2, 0, 8), questions)
     assert not is_due(2, [], _failed(4, 4, 2), questions), "always, on both sides"

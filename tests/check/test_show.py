@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import msgspec
+import pytest
+
 from loaders._check import show
 from loaders._check.judge import Failures, Judgement, Verdict
 from loaders._check.run import Outcome
@@ -58,6 +61,20 @@ def test_the_summary_says_what_is_confirmed_open_and_missing() -> None:
         "No confirmed regression; skipped on both sides (torch is not installed: run `make engines`): batching.torch_0."
     )
     assert show.summary([]) == "No confirmed regression."
+
+
+@pytest.mark.parametrize(
+    ("failures", "said"),
+    [
+        (Failures(0, 3, 15, 15), True),
+        (Failures(0, 0, 4, 4), False),
+        (Failures(3, 3, 20, 20), False),
+        (Failures(0, 4, 96, 96), False),
+    ],
+)
+def test_what_may_fail_more_often_is_said(failures: Failures, *, said: bool) -> None:
+    text = show.summary([msgspec.structs.replace(SLOWER, failures=failures)])
+    assert ("whether B fails more often is undecided: resize.opencv_linear" in text) == said
 
 
 def test_markdown_folds_the_noise_and_keeps_a_message_in_its_cell() -> None:

@@ -91,6 +91,12 @@ def test_what_runs_nothing_touches_nothing(old: str, new: str) -> None:
     assert _changed("loaders/questions/question.py", old, new) == {}
 
 
+@pytest.mark.parametrize("name", ["server", "forks"])
+def test_how_trials_are_forked_touches_all(name: str) -> None:
+    after = {**SOURCES, f"loaders/_trial/{name}.py": "y = 1\n"}
+    assert touched(SOURCES, after, STRATEGIES) == STRATEGIES
+
+
 @pytest.mark.parametrize(
     ("old", "new", "names"),
     [

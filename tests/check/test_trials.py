@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -55,6 +56,22 @@ def test_a_side_that_delivers_the_wrong_data_is_never_timed() -> None:
     pair = _pair(Ordered(), wrong)
     assert [pair.b(seed)["status"] for seed in range(12)] == ["wrong_output"] * 12
     assert all(each.checked for each in wrong.orders)
+
+
+def test_once_a_trial_has_delivered_the_wrong_data_all_are_checked() -> None:
+    """Those that nobody checks would count as trials that do not fail."""
+    a, b = Ordered(), Ordered()
+    pair = _pair(a, b)
+    for seed in (1, 2):
+        pair.a(seed)
+        pair.b(seed)
+    assert not a.orders[-1].checked
+    b.record = {"status": "wrong_output", "message": "delivered other labels"}
+    pair.b(3)
+    for seed in range(4, 9):
+        pair.a(seed)
+        pair.b(seed)
+    assert all(each.checked for each in (*a.orders[3:], *b.orders[3:])), "on both sides"
 
 
 def test_a_side_that_fails_its_proof_may_prove_itself_later() -> None:
@@ -116,6 +133,49 @@ def _turning(monkeypatch: pytest.MonkeyPatch, a: list[Any], b: list[Any]) -> tup
     monkeypatch.setattr(trials, "_in_turn", in_turn)
     found = trials._Pair([cast(trials.Served, each) for each in sides], [["batching", "x"]] * 2, forked=True)
     return found, log
+
+
+class Playing:
+    """A side whose trial takes turns in a thread, and may hang in its second one."""
+
+    def __init__(self, name: str, *, hangs: bool = False) -> None:
+        self.name, self._hangs, self.released = name, hangs, threading.Event()
+        self.answering, self._answers = os.pipe()
+
+    def tell(self, order: Order) -> None:
+        def play() -> None:
+            with turns.taken(Path(order.turns)) as ask:
+                while ask(0.01):
+                    if self._hangs:
+                        self.released.wait()
+            os.write(self._answers, b"x")
+
+        self.thread = threading.Thread(target=play)
+        self.thread.start()
+
+    def ends(self, seconds: float) -> bool:
+        self.thread.join(seconds)
+        return not self.thread.is_alive()
+
+
+@pytest.mark.skipif(not turns.AVAILABLE, reason="this system has no named pipes")
+@pytest.mark.parametrize("hanging", [0, 1])
+def test_a_trial_that_hangs_does_not_take_the_other_one_down(monkeypatch: pytest.MonkeyPatch, hanging: int) -> None:
+    monkeypatch.setattr(turns, "PATIENCE", 0.2)
+    sides = [Playing("A", hangs=hanging == 0), Playing("B", hangs=hanging == 1)]
+    waited = list[bool]()
+
+    def answer(self: Playing) -> dict[str, Any]:
+        """The one that hangs is released when the other one has ended, which must not depend on it."""
+        waited.append(sides[1 - hanging].ends(20))
+        sides[hanging].released.set()
+        return {"ended": self.ends(20)}
+
+    monkeypatch.setattr(Playing, "answer", answer, raising=False)
+    order = Order(["batching", "x"], forked=True, checked=False)
+    records = trials._in_turn([cast(trials.Served, each) for each in sides], [order, order])
+    assert waited == [True, True]
+    assert records == [{"ended": True}] * 2
 
 
 GOOD = {"status": "ok", "message": "", "metrics": {"steady_time": 0.1, "samples": 40}}

@@ -17,12 +17,15 @@ pytestmark = pytest.mark.skipif(not turns.AVAILABLE, reason="this system has no 
 
 
 class Player:
-    """A trial that takes turns of some length, at most so many before it ends."""
+    """A trial that takes turns of some length, at most so many before it ends; it may hang in one of them."""
 
-    def __init__(self, name: str, directory: Path, log: list[str], seconds: float, ends_after: int = 10**6) -> None:
+    def __init__(
+        self, name: str, directory: Path, log: list[str], seconds: float, ends_after: int = 10**6, hangs_in: int = 0
+    ) -> None:
         self.given = Turns(directory / name)
         self.answering, self._answers = os.pipe()
         self.turns = 0
+        self._released = threading.Event()
 
         def play() -> None:
             with turns.taken(self.given.directory) as ask:
@@ -30,13 +33,17 @@ class Player:
                 while self.turns < ends_after and ask(spent):
                     log.append(name)
                     self.turns, spent = self.turns + 1, seconds
+                    if self.turns == hangs_in:
+                        self._released.wait()
             os.write(self._answers, b"x")
 
         self.thread = threading.Thread(target=play)
         self.thread.start()
 
     def close(self) -> None:
-        self.given.end()
+        self._released.set()
+        if turns.are_on(self.given.directory):
+            self.given.end()
         self.thread.join(10)
         assert not self.thread.is_alive()
         self.given.close()
@@ -96,6 +103,29 @@ def test_turns_end_when_either_trial_does(players: Callable[..., Player], which:
 def test_a_trial_that_ends_before_it_asks_is_no_partner(players: Callable[..., Player]) -> None:
     player = players("a", [], 0.01, ends_after=0)
     assert not player.given.is_asked(player.answering)
+
+
+def test_turns_end_when_one_trial_hangs_in_its_own(players: Callable[..., Player]) -> None:
+    a, b = players("a", [], 0.01, hangs_in=1), players("b", [], 0.01)
+    for each in (a, b):
+        assert each.given.is_asked(each.answering)
+    turns.give([each.given for each in (a, b)], [each.answering for each in (a, b)], patience=0.05)
+    b.given.end()
+    b.thread.join(10)
+    assert not b.thread.is_alive(), "the other one goes on"
+    assert not turns.are_on(b.given.directory)
+    assert a.thread.is_alive()
+    assert turns.are_on(a.given.directory)
+
+
+def test_once_turns_are_over_a_trial_that_is_run_again_has_none(tmp_path: Path) -> None:
+    given = Turns(tmp_path / "a")
+    assert turns.are_on(given.directory)
+    given.end()
+    assert not turns.are_on(given.directory)
+    with turns.taken(given.directory) as ask:
+        assert not ask(0.0)
+    given.close()
 
 
 def test_a_trial_whose_giver_is_gone_goes_on_without_turns(tmp_path: Path) -> None:
