@@ -251,6 +251,25 @@ def test_a_difference_that_only_just_shows_goes_on(slower: float, *, goes_on: bo
     assert schedule.goes_on(records, until=0.5) == ({baseline, "mixed_copy"} if goes_on else set())
 
 
+def test_those_that_keep_nothing_go_on_until_it_is_known_which_of_them_is_fastest() -> None:
+    """Where the data does not fit, one of them is recommended, whatever keeps all of it."""
+    alike = ("tfdata_numpy_function", "path_generator_pool")
+    takes = {"path_generator": (1.0, 1), "load_all": (0.001, 1), alike[0]: (0.4, 1), alike[1]: (0.4, -1)}
+    case = _registry.find_question("batching").default_case
+    records = []
+    for index in range(8):
+        for name, (steady, phase) in takes.items():
+            wobbling = steady * math.exp((0.1 * phase if steady == 0.4 else 0.01) * (-1) ** (index // 2))
+            first = 3.0 if name == "load_all" else wobbling
+            metrics = Metrics(epoch_time=first, steady_time=wobbling, start_time=first - wobbling, peak_memory=2**26)
+            record = msgspec.structs.replace(RECORD, question="batching", strategy=name, case=case, round=index)
+            records.append(msgspec.structs.replace(record, run="r", metrics=metrics))
+    rows = {each.strategy: each for each in _rows.comparison(records).rows}
+    assert rows["load_all"].in_best
+    assert not any(rows[name].in_best for name in alike)
+    assert schedule.goes_on(records, until=0.5) == set(alike)
+
+
 def test_a_precision_ends_a_case_whose_ratios_reach_it_and_24_rounds_end_all(planned: Plan, timed: Timed) -> None:
     whole = dataclasses.replace(planned, rounds=24, until=0.05)
     assert len(_compare.run(whole)) == 8 * 6, "noise of one per cent leaves nothing open"

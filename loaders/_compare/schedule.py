@@ -15,7 +15,7 @@ import msgspec
 
 from loaders import _registry, _rows
 from loaders._compare.plans import Plan
-from loaders._judge import Judged, fitted
+from loaders._judge import Best, Judged, fitted
 from loaders._rows import Row
 from loaders._stats import Estimate
 from loaders._trial import Record
@@ -172,10 +172,15 @@ def _contenders(rows: Sequence[Row]) -> set[str]:
     A strategy whose output one of them reproduces is included: the difference that remains between them is asked too.
     """
     found = {row.strategy for row in rows if row.in_best or row.in_best_total or row.is_baseline}
-    # Strategies that keep or convert all data are no option if it does not fit, so the others are also judged apart.
-    if among := [row.strategy for row in _rows.plain(rows)]:
-        found.update(fitted({row.strategy: row.times for row in rows if row.times}).best(among).names)
+    if ahead := _best_of_plain(rows):
+        found.update(ahead.names)
     return found | {row.matches for row in rows if row.matches and row.strategy in found}
+
+
+def _best_of_plain(rows: Sequence[Row]) -> Best | None:
+    """Return the best of those that keep and convert nothing: others are no option where the data does not fit."""
+    among = [row.strategy for row in _rows.plain(rows)]
+    return fitted({row.strategy: row.times for row in rows if row.times}).best(among) if among else None
 
 
 @dataclass(frozen=True)
@@ -215,12 +220,14 @@ def _open(rows: Sequence[Row], until: float | None) -> list[Open]:
     leading = _contenders(rows)
     baseline = next((row.strategy for row in rows if row.is_baseline), "")
     fastest = next((row.strategy for row in rows if row.in_best and row.best is None), "")
+    ahead = _best_of_plain(rows)
     # Keyed by figure and pair: the baseline may be the fastest, and is then met twice.
     found: dict[tuple[str, frozenset[str]], Open] = {}
     for row in rows:
         for figure, other, judged in (
             ("time", baseline, row.ratio),
             ("time", fastest, row.best),
+            ("time", ahead.fastest if ahead else "", _among(ahead, row.strategy)),
             ("time", row.matches or "", row.pair),
             ("memory", baseline, row.peak_ratio),
         ):
@@ -233,6 +240,11 @@ def _open(rows: Sequence[Row], until: float | None) -> list[Open]:
                 pair = figure, frozenset((row.strategy, other))
                 found.setdefault(pair, Open(row.case, row.strategy, other, figure, half, needed))
     return list(found.values())
+
+
+def _among(best: Best | None, strategy: str) -> Judged | None:
+    """Return the ratio of one of the best to the fastest of them."""
+    return best.ratios.get(strategy) if best and strategy in best.names else None
 
 
 def half_width(ratio: Estimate) -> float:
