@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.metadata
 import json
 import os
@@ -69,9 +70,16 @@ def machine_name() -> str:
 
 
 def commit() -> str:
-    """Return the commit being measured: asv's, else that of the checkout around this file, else an empty string."""
-    if given := os.environ.get("ASV_COMMIT"):
-        return given
+    """Return the commit being measured: asv's, else that of the checkout around this file, else an empty string.
+
+    It is that of when it was first asked for: what is committed while a comparison runs is not what it runs, and one
+    run must not be split between two commits.
+    """
+    return os.environ.get("ASV_COMMIT") or _head()
+
+
+@functools.cache
+def _head() -> str:
     try:
         found = subprocess.run(
             ["git", "rev-parse", "HEAD"],  # noqa: S607 - the git on the user's PATH is meant

@@ -65,6 +65,14 @@ def test_the_commit_under_test_is_asvs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert machine.commit() == "abc123"
 
 
+def test_a_commit_in_the_middle_of_a_run_does_not_split_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ASV_COMMIT", raising=False)
+    before = machine.commit()
+    done = subprocess.CompletedProcess([], 0, stdout="another\n")
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: done)
+    assert machine.commit() == before
+
+
 def test_only_what_matters_of_the_environment_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TF_CLI_CONFIG_FILE", "/home/me/.terraformrc")
     monkeypatch.setenv("LD_PRELOAD", "/usr/lib/somewhere/libjemalloc.so.2")
