@@ -208,17 +208,21 @@ def test_what_must_be_fresh_is_not_offered(served: Process) -> None:
 
 
 @pytest.mark.skipif(not turns.AVAILABLE, reason="this system has no named pipes")
-def test_trials_of_two_sides_take_turns(variables: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("fresh", [True, pytest.param(False, marks=needs_forks)])
+def test_trials_of_two_sides_take_turns(
+    variables: dict[str, str], monkeypatch: pytest.MonkeyPatch, *, fresh: bool
+) -> None:
     """With real processes. A trial that fails is no partner, and the other side ends all the same."""
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     side = sides.side(None, ROOT, Path(variables["LOADERS_RESULTS"]).parent)
-    chosen = {"batching": ["load_all", "memory_map"]}
-    with trials.trials((side, side), chosen, "small", pytest.fail, fresh=True) as found:
+    chosen = {"batching": ["load_all", "memory_map", "tfdata_paths_2"]}  # the last needs TensorFlow, so all fork
+    with trials.trials((side, side), chosen, "small", pytest.fail, fresh=fresh) as found:
         in_turn = found.of("batching", "memory_map", "load_all").in_turn
         assert in_turn
         a, b = in_turn(1)
         assert (a["strategy"], a["status"], b["strategy"], b["status"]) == ("memory_map", "ok", "load_all", "ok")
+        assert {each["process"] for each in (a, b)} == {"fresh" if fresh else "forked"}
         assert min(each["metrics"]["steady_epochs"] for each in (a, b)) > MOST_EPOCHS, "several in each of many turns"
         unknown = found.of("batching", "memory_map", "planted_nowhere").in_turn
         assert unknown
