@@ -101,7 +101,7 @@ def measure() -> Iterator[Measure]:
             if not (plan.forks and plan.may_fork(strategy)):
                 return run_trial(trial, plan.corpus)
             if plan.question not in forks:
-                forks[plan.question] = stack.enter_context(Forks(plan.modules))
+                forks[plan.question] = stack.enter_context(Forks(plan.groups))
             return forks[plan.question].run(trial, plan.corpus)
 
         yield run

@@ -380,7 +380,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> type[Server]:
     monkeypatch.setattr(Server, "reasons", [])
     monkeypatch.setattr(forks, "Server", Server)
     monkeypatch.setattr(pages, "AVAILABLE", True)
-    monkeypatch.setattr(Plan, "modules", property(lambda self: {f"tensorflow.{self.question}": set[str]()}))
+    monkeypatch.setattr(Plan, "groups", property(lambda self: {(): {f"tensorflow.{self.question}": set[str]()}}))
     return Server
 
 

@@ -125,7 +125,7 @@ class Serving:
             replace(each, strategies=tuple(name for name in each.strategies if f"{each.question}.{name}" in names))
             for each in self._plans
         ]
-        reason = self.forks.begin(_compare.modules_of(narrowed)).reason if self._names else ""
+        reason = self.forks.begin(_compare.groups_of(narrowed)) if self._names else ""
         return Offer([] if reason else self._names, reason, narrows=True, turns=turns.AVAILABLE)
 
     def ordered(self, order: Order, plan: Callable[[list[str], Serving], Record]) -> Record | dict[str, str]:

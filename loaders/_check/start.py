@@ -91,8 +91,8 @@ def measure(
         due = list(_due(planned, index, records))
         if not due or planned.question in refused or clock() >= until:
             continue
-        with Forks(planned.modules) as forks:
-            if forks.begin().reason:
+        with Forks(planned.groups) as forks:
+            if forks.begin():
                 say(f"{planned.question}: its trials cannot be forked: {forks.reason}")
                 refused.add(planned.question)
                 continue

@@ -5,7 +5,7 @@
 ``running``   servers, the time budget, and the log
 """
 
-from loaders._compare.plans import SEED, Plan, modules_of, plan, weightiest_first
+from loaders._compare.plans import SEED, Plan, groups_of, plan, weightiest_first
 from loaders._compare.running import run, run_together
 from loaders._compare.schedule import CHECKED, GIVE_UP_AFTER, is_left, open_ratios
 
@@ -14,8 +14,8 @@ __all__ = [
     "GIVE_UP_AFTER",
     "SEED",
     "Plan",
+    "groups_of",
     "is_left",
-    "modules_of",
     "open_ratios",
     "plan",
     "run",

@@ -17,6 +17,7 @@ from loaders import _registry
 from loaders._corpus import SIZES, Corpus
 from loaders._errors import InputError
 from loaders._trial import Trial, imports, machine, pages
+from loaders._trial.forks import group_of
 
 SEED = 1
 """Seed of the first round; each later round adds one, so every round draws anew and all strategies draw alike."""
@@ -90,22 +91,29 @@ class Plan:
         return not variant.variables and not variant.preload
 
     @property
-    def modules(self) -> dict[str, set[str]]:
-        """The modules that the strategies which may fork import, each with the attributes that they use."""
-        found: dict[str, set[str]] = {"numpy": set()}
+    def groups(self) -> dict[tuple[str, ...], dict[str, set[str]]]:
+        """By group, the modules that the strategies which may fork import, each with the attributes that they use."""
+        groups: dict[tuple[str, ...], dict[str, set[str]]] = {}
         for strategy in filter(self.may_fork, self.strategies):
             variant = _registry.find_variant(self.question, strategy)
+            if not all(map(imports.is_found, variant.optional)):
+                continue  # its trials are skipped
+            found = groups.setdefault(group_of(variant), {"numpy": set()})
             for function in filter(None, (variant.build, variant.convert)):
                 for name, attributes in _registry.imports_of(function).items():
                     found.setdefault(name, set()).update(attributes)
             for name in imports.known(self.trial(strategy, self.cases[0], SEED)):
                 found.setdefault(name, set())
-        return found
+        return groups
 
     @functools.cached_property
     def forks(self) -> bool:
         """Whether trials run in forks of a server: where the system can, and it saves the import of TensorFlow."""
-        return not self.fresh and pages.AVAILABLE and any(name.startswith("tensorflow") for name in self.modules)
+        return (
+            not self.fresh
+            and pages.AVAILABLE
+            and any(name.startswith("tensorflow") for modules in self.groups.values() for name in modules)
+        )
 
     def starts_fresh(self, index: int, case: dict[str, str], strategies: Sequence[str]) -> bool:
         """Whether a round of a case runs in fresh processes: all of its strategies do or none, so that ratios hold."""
@@ -250,12 +258,13 @@ def plan(
     return planned
 
 
-def modules_of(plans: Iterable[Plan]) -> dict[str, set[str]]:
-    """Return what a server imports for plans: see ``Plan.modules``."""
-    found: dict[str, set[str]] = {}
+def groups_of(plans: Iterable[Plan]) -> dict[tuple[str, ...], dict[str, set[str]]]:
+    """Return what the servers of plans import: see ``Plan.groups``."""
+    found: dict[tuple[str, ...], dict[str, set[str]]] = {}
     for planned in plans:
-        for name, attributes in planned.modules.items():
-            found.setdefault(name, set()).update(attributes)
+        for group, modules in planned.groups.items():
+            for name, attributes in modules.items():
+                found.setdefault(group, {}).setdefault(name, set()).update(attributes)
     return found
 
 

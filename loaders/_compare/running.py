@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from loaders._compare.plans import SEED, Plan, modules_of
+from loaders._compare.plans import SEED, Plan, groups_of
 from loaders._compare.schedule import Block, blocks, held_to, is_checked, is_left
 from loaders._trial import Record, Trial, log, machine, run_trial, watch
 from loaders._trial.forks import Forks
@@ -65,7 +65,7 @@ def run_together(
             say(f"continuing the run of {min(each.started for each in before)}: {len(before)} trials are there")
         for each in before:
             done(each)
-        with Forks(modules_of(each for each in plans if each.forks)) as forks:
+        with Forks(groups_of(each for each in plans if each.forks)) as forks:
             served = -1  # the round
             for block in blocks(plans, records):
                 for strategy in block.strategies:
@@ -75,7 +75,7 @@ def run_together(
                         return records
                     if not block.fresh and block.index != served and not forks.reason:
                         served = block.index
-                        if forks.begin().reason:
+                        if forks.begin():
                             say(f"trials run in fresh processes, which takes longer: {forks.reason}")
                     begin(trial)
                     forked = None if block.fresh or forks.reason else forks

@@ -241,7 +241,7 @@ class Race:
     def run(self, seconds: float, told: Callable[[Record], None], begin: Callable[[str], None]) -> None:
         """Run rounds until there is an answer, or the time is over."""
         end = time.monotonic() + seconds
-        with log.exclusive(machine.machine_name()), Forks(MODULES) as forks:
+        with log.exclusive(machine.machine_name()), Forks({(): MODULES}) as forks:
             for index in range(MOST_ROUNDS):
                 if self.is_over(index):
                     return

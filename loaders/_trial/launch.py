@@ -7,6 +7,7 @@ and ``forked``, a fork of a ``Server`` that has done the imports.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import select
 import signal
@@ -214,13 +215,7 @@ class Forked:
 
 
 class Server:
-    """A process that has imported modules, and forks trials: see ``loaders._trial.server``.
-
-    Attributes
-    ----------
-    reason
-        Why it cannot serve; empty if it can.
-    """
+    """A process that imports modules, and then forks trials: see ``loaders._trial.server``."""
 
     def __init__(self, modules: Mapping[str, Iterable[str]]) -> None:
         self._process = subprocess.Popen(
@@ -234,10 +229,15 @@ class Server:
             start_new_session=True,
         )
         self._said = b""
+        self._tell({name: sorted(used) for name, used in modules.items()})
+
+    @functools.cached_property
+    def reason(self) -> str:
+        """Why it cannot serve; empty if it can. It is known once all is imported."""
         try:
-            self.reason: str = self.ask({name: sorted(used) for name, used in modules.items()})["reason"]
+            return str((self.answer(None) or {})["reason"])
         except LostServerError:
-            self.reason = "it ended while it imported"
+            return "it ended while it imported"
 
     @property
     def is_lost(self) -> bool:
@@ -256,13 +256,17 @@ class Server:
         LostServerError
             If the server has ended.
         """
+        _ = self.reason  # that is the first answer
         if self.is_lost:
             raise LostServerError
+        self._tell(line)
+        return self.answer(None) or {}
+
+    def _tell(self, line: object) -> None:
         assert self._process.stdin is not None  # noqa: S101 - for the type checker: a pipe was asked for
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.write(msgspec.json.encode(line) + b"\n")
             self._process.stdin.flush()
-        return self.answer(None) or {}
 
     def answer(self, seconds: float | None) -> dict[str, Any] | None:
         """Return the next answer; ``None`` if there is none within so long.

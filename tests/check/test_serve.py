@@ -72,7 +72,7 @@ def test_a_rounds_server_imports_what_the_round_needs(corpus: Corpus, monkeypatc
     serving.begin(["batching.torch_dataloader_0"])
     serving.begin([])
     found = [("tensorflow" in each, "torch.utils.data" in each) for each in imported]
-    assert found == [(True, True), (False, True), (False, False)]
+    assert found == [(True, False), (False, True), (False, True)], "one for each group"
 
 
 def test_a_server_serves_until_the_next_round(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,6 +84,30 @@ def test_a_server_serves_until_the_next_round(monkeypatch: pytest.MonkeyPatch) -
             served.run(TRIAL, CORPUS)
         assert (servers.started, servers.ended, servers.trials) == (2, 1, 4)
     assert servers.ended == 2
+
+
+def test_a_trial_is_forked_from_the_server_of_its_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fork holds what its server has imported: workers that it forks in turn would start later, and seem fatter."""
+    Servers(monkeypatch)
+    monkeypatch.setattr(
+        forks, "Server", lambda modules: SimpleNamespace(reason="", is_lost=False, end=list, of=modules)
+    )
+    seen = []
+
+    def run_trial(trial: Trial, corpus: Corpus, *, server: Any) -> Record:
+        seen.append((trial.strategy, *server.of))
+        return RECORD
+
+    monkeypatch.setattr(forks, "run_trial", run_trial)
+    trials = [
+        msgspec.structs.replace(TRIAL, question="batching", strategy=name)
+        for name in ("torch_dataloader_2", "load_all")
+    ]
+    with Forks({(): {"tensorflow": []}, ("torch",): {"torch": []}}) as served:
+        served.begin()
+        for each in (*trials, TRIAL):
+            served.run(each, CORPUS)
+    assert seen == [("torch_dataloader_2", "torch"), ("load_all", "tensorflow"), ("quick", "tensorflow")]
 
 
 @pytest.mark.parametrize("first", [0, 1])

@@ -223,7 +223,7 @@ def test_a_forked_trial_costs_a_quarter_of_an_import(corpus: Corpus) -> None:
     plan = _compare.plan("caching", corpus)
     trial = plan.trial("no_cache", plan.cases[0], 1)
     trials, imports = [], []
-    with Forks(_compare.modules_of([plan])) as forks:
+    with Forks(_compare.groups_of([plan])) as forks:
         for _ in range(4):
             record = forks.run(msgspec.structs.replace(trial, slow=False, checked=False), corpus)
             assert record.status == "ok", record.message
