@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from loaders import _durable, _registry, _words
+from loaders import _durable, _words
 from loaders._compare.plans import LEAST_ROUNDS
 from loaders._corpus._sources import PHOTOGRAPHS
 from loaders._errors import InputError
@@ -109,7 +109,7 @@ def _is_more(one: Comparison, other: Comparison) -> bool:
 
 def _measured(comparison: Comparison) -> tuple[int, int]:
     """Count the strategies that have a time in the default case, and the rounds that the middle one of them has."""
-    default = _registry.find_question(comparison.question).default_case
+    default = comparison.about.default_case
     counts = sorted(row["time"].count for row in comparison.rows if row.case == default and row["time"])
     return len(counts), min(counts[len(counts) // 2], LEAST_ROUNDS) if counts else 0
 
