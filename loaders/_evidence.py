@@ -287,7 +287,7 @@ def rounds_by_need(noise: Noise, repetitions: int, seed: int = 1) -> list[Count]
         _count("rounds by need: 95 % intervals cover the truth", covered, "at least", 0.93),
         _count("rounds by need: what takes as long as its baseline is said to differ", invented, "at most", 0.05),
         _count("rounds by need: the best set contains the true best", held, "at least", 0.95),
-        _count(f"rounds by need: share of the trials of {MOST_ROUNDS} rounds that they save", saved, "at least", 0.0),
+        _count(f"rounds by need: share of the trials of {MOST_ROUNDS} rounds that they save", saved, "at least", 0.1),
     ]
 
 

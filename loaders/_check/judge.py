@@ -38,7 +38,7 @@ LOOKS = (4, 6, 8, 11, 15, 20, 27, 36, 48)
 EVERY_LOOK = (*LOOKS, 66, 96)
 """Those after which it is due how often a strategy fails."""
 
-MOST_TRIALS = 96
+MOST_TRIALS = EVERY_LOOK[-1]
 """The most trials that a check runs on a side of one strategy: they tell failures in 20 % of trials from none. They are
 48 blocks of four trials, and twice as many where a block is a trial of each side."""
 

@@ -117,9 +117,9 @@ class Serving:
         self.offer = self.begin(self._names)
 
     def begin(self, names: Sequence[str]) -> Offer:
-        """Start a new server that imports what these strategies need, if trials can be forked.
+        """Start new servers that import what these strategies need, if trials can be forked.
 
-        The heaviest packages are those of a few strategies: a server of all takes several times as long to start.
+        The heaviest packages are those of a few strategies: servers of all take several times as long to start.
         """
         narrowed = [
             replace(each, strategies=tuple(name for name in each.strategies if f"{each.question}.{name}" in names))

@@ -286,15 +286,14 @@ class _Pair:
     def _held(self, side: int, record: dict[str, Any]) -> dict[str, Any]:
         """Return a record, as wrong output if its number of samples is not that of the proven trial."""
         proof = self._proofs[side]
-        self._is_doubted |= record["status"] == "wrong_output"
-        if record["status"] != "ok":
-            return record
-        if proof is None:
+        if record["status"] == "ok" and proof is None:
             self._proofs[side] = record["metrics"]
-        elif not proof.get("lost") and record["metrics"].get("samples") != proof.get("samples"):
-            message = f"delivered {record['metrics'].get('samples')} samples, and {proof.get('samples')} when checked"
-            self._is_doubted = True
-            return {**record, "status": "wrong_output", "message": message}
+        elif record["status"] == "ok" and proof and not proof.get("lost"):
+            delivered, proven = record["metrics"].get("samples"), proof.get("samples")
+            if delivered != proven:
+                message = f"delivered {delivered} samples, and {proven} when checked"
+                record = {**record, "status": "wrong_output", "message": message}
+        self._is_doubted |= record["status"] == "wrong_output"
         return record
 
 

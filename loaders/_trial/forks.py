@@ -65,19 +65,24 @@ class Forks:
         self._end()
         if groups is not None:
             self._groups = groups
-        self._servers = {group: Server(modules) for group, modules in self._groups.items()}
+        for group in self._groups:
+            self._started(group)
         return self.reason
 
+    def _started(self, group: tuple[str, ...]) -> Server:
+        """Return a group's server, a new one if it is lost."""
+        found = self._servers.get(group)
+        if found is None or found.is_lost:
+            if found:
+                found.end()
+            found = self._servers[group] = Server(self._groups.get(group, {}))
+        return found
+
     def _server_of(self, trial: Trial) -> Server:
-        """Return the server of a trial's group, a new one if it is lost."""
+        """Return the server of a trial's group."""
         known = _registry.variants(trial.question) if trial.question in _registry.questions() else {}
         group = group_of(known.get(trial.strategy))
-        group = group if group in self._groups else ()
-        if group not in self._servers or self._servers[group].is_lost:
-            if group in self._servers:
-                self._servers[group].end()
-            self._servers[group] = Server(self._groups.get(group, {}))
-        return self._servers[group]
+        return self._started(group if group in self._groups else ())
 
     def run(self, trial: Trial, corpus: Corpus, **how: Any) -> Record:
         """Run a trial in a fork; if it ends its server, once more in a fork of a new one. See ``run_trial``.
