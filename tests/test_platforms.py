@@ -71,7 +71,7 @@ def test_advice_rests_on_sampled_resident_sets_says_so_and_excludes_trees() -> N
     asked = Settings(2**40, step=0.0, samples=640)
     found = command.advise(records(), "batching", CASE, asked, "box")
     kinds = {each.name: (each.kind, each.verdict) for each in found.strategies}
-    reason = "memory unknown for 640 samples: this system does not tell how much its processes share"
+    reason = "memory unknown for 640 samples: how much its processes hold together could not be read"
     assert kinds[WORKERS] == ("memory unknown", reason)
     assert found.recommended in NAMES
     assert "(level), by resident sets sampled every 5 ms." in found.because
@@ -84,7 +84,7 @@ def test_advice_rests_on_sampled_resident_sets_says_so_and_excludes_trees() -> N
 def test_where_only_a_tree_is_left_the_reason_is_named() -> None:
     found = command.advise(records(names=[WORKERS]), "batching", CASE, Settings(2**40, samples=640), "box")
     assert found.recommended is None
-    assert f"{WORKERS}: this system does not tell how much its processes share" in found.because
+    assert f"{WORKERS}: how much its processes hold together could not be read" in found.because
 
 
 def test_the_page_says_what_memory_rests_on(tmp_path: Path) -> None:
@@ -98,6 +98,6 @@ def test_the_page_says_what_memory_rests_on(tmp_path: Path) -> None:
     assert sampled.count("Memory rests on resident sets sampled every 5 ms") == 1
     assert "the memory of several processes is unknown" in sampled
     assert "samples in batches of 32, memory by resident sets sampled every 5 ms" in sampled
-    assert "this system does not tell how much its processes share" in sampled
+    assert "how much its processes hold together could not be read" in sampled
     linux = shown(msgspec.structs.replace(WHERE, memory_method=memory.KernelPeak.method))
     assert "resident sets sampled" not in linux

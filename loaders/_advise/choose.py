@@ -278,7 +278,7 @@ def why_unknown(candidate: Candidate, laws: Mapping[str, Law]) -> str:
     """Say why the memory of a strategy is unknown, or how its law was found."""
     if candidate.name in laws:
         return laws[candidate.name].why
-    return "this system does not tell how much its processes share" if candidate.amounts else "it was not measured"
+    return "how much its processes hold together could not be read" if candidate.amounts else "it was not measured"
 
 
 def reckon(candidates: Sequence[Candidate], settings: Settings, laws: Mapping[str, Law] | None = None) -> Reckoned:

@@ -229,8 +229,10 @@ class _State:
 def _value(figure: Figure, metrics: dict[str, Any], time_metric: str) -> float | None:
     if figure == "time":
         return metrics.get(time_metric)
-    peak = metrics.get("peak_memory")
-    return None if peak is None else max(peak, metrics.get("peak_memory_tree") or 0)
+    peak, of_tree = metrics.get("peak_memory"), metrics.get("peak_memory_tree")
+    if of_tree is not None and "anonymous_memory" not in metrics:
+        return None  # unknown: resident sets were added up, or workers were read too seldom
+    return None if peak is None else max(peak, of_tree or 0)
 
 
 def run(

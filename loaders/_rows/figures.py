@@ -221,8 +221,8 @@ def _estimate(records: Sequence[Record], metric: str, scale: Scale) -> Estimate 
 def value(record: Record, metric: str) -> float | None:
     """Return a metric; the peak is that of the process tree if there were worker processes.
 
-    The memory of a tree is unknown where the system does not tell what its processes share: their resident sets count
-    shared pages several times.
+    The memory of a tree is unknown where the system does not tell what its processes share, as their resident sets
+    count shared pages several times, and in a trial in which workers were read too seldom.
     """
     if metric in OF_TREE and _is_untold(record):
         return None
@@ -233,7 +233,7 @@ def value(record: Record, metric: str) -> float | None:
 
 
 def _is_untold(record: Record) -> bool:
-    """Whether a tree's memory is a sum of resident sets: its record then lacks the kinds of memory."""
+    """Whether a tree's memory is no peak: its record then lacks the kinds of memory."""
     metrics = record.metrics
     has_tree = record.status == "ok" and metrics.peak_memory_tree is not None
     return has_tree and metrics.anonymous_memory is None and record.schema == SCHEMA

@@ -14,7 +14,7 @@ import msgspec
 
 from loaders._contract import Quality
 from loaders._registry import Meter
-from loaders._trial import timing
+from loaders._trial import timing, workers
 from loaders._trial.growth import growth
 from loaders._trial.memory import Held
 from loaders._trial.metrics import Disturbance, MemoryTrace, Metrics
@@ -62,6 +62,8 @@ class Readings:
         Processor time of the process that trains and of those that served it, by what they do.
     held
         Bytes that they held after the last epoch.
+    had_workers
+        Whether the strategy started processes.
     """
 
     timelines: list[timing.Timeline]
@@ -82,6 +84,7 @@ class Readings:
     wire: int | None = None
     roles: Mapping[str, float] = field(default_factory=dict)
     held: Mapping[str, int] = field(default_factory=dict)
+    had_workers: bool = False
 
     @property
     def delivered(self) -> int:
@@ -124,6 +127,7 @@ def outcome(
         "ok",
         f"lost {quality.lost} of {quality.lost + delivered // passes} samples" if quality.lost else "",
         found=found or {},
+        had_workers=read.had_workers,
         began=first.start,
         ended=timelines[-1].end,
         metrics=Metrics(
@@ -211,7 +215,8 @@ def completed(
     tree
         What several processes held together, and when, by the clock that stamps batches.
     kinds_told
-        Whether the system tells the kinds of memory apart; if not, their metrics are absent.
+        Whether the system tells the kinds of memory apart. If not, or if workers were read too seldom, their metrics
+        are absent: then the highest of what was read is no peak of the tree.
     """
     metrics = outcome.metrics
     if progress is None:
@@ -232,10 +237,11 @@ def completed(
             file_memory=kinds.file,
             shared_memory=kinds.shared,
         )
-    if not kinds_told:
+    is_unread = outcome.had_workers and len(tree) < workers.READINGS
+    if is_unread or not kinds_told:
         metrics = msgspec.structs.replace(metrics, anonymous_memory=None, file_memory=None, shared_memory=None)
-    if tree:
-        metrics = msgspec.structs.replace(metrics, peak_memory_tree=max(0, *(held.total for _, held in tree)))
+    if tree or is_unread:
+        metrics = msgspec.structs.replace(metrics, peak_memory_tree=max([0, *(held.total for _, held in tree)]))
     if metrics.memory_trace and metrics.batches:
         trace = _of_tree(metrics.memory_trace, tree, outcome) if tree else metrics.memory_trace
         judged = growth(trace, steps_per_epoch=metrics.batches, memory=progress.environment.memory)

@@ -20,16 +20,19 @@ import msgspec
 from loaders import _registry
 from loaders._contract import Quality, samples
 from loaders._errors import WrongOutputError
-from loaders._trial import assemble, convert, failure, imports, machine, timing
+from loaders._trial import assemble, convert, failure, imports, machine, timing, workers
 from loaders._trial import steady as steadily
 from loaders._trial.assemble import Readings
 from loaders._trial.drain import Slow, Tracer, busy, cpu_time, cpu_time_of_children, drain
 from loaders._trial.memory import AboveBaseline, together
 from loaders._trial.metrics import Disturbance
 from loaders._trial.prepare import Prepared, import_ahead, job_of, prepare
-from loaders._trial.record import Imported, Measured, Outcome, Progress, Trial, shortened
+from loaders._trial.record import Imported, Measured, Outcome, Progress, Timed, Trial, shortened
 
 __all__ = ["import_ahead"]  # `benchmarks/` takes it from here, where every commit that asv measures has it
+
+
+Said = Progress | Timed | Measured | Imported | Outcome
 
 
 def main() -> None:
@@ -37,14 +40,14 @@ def main() -> None:
     report, process = Path(sys.argv[1]).absolute(), os.getpid()
     trial = msgspec.json.decode(sys.stdin.buffer.read(), type=Trial)
 
-    def tell(value: Progress | Measured | Imported | Outcome) -> None:
+    def tell(value: Said) -> None:
         if os.getpid() != process:  # a fork made by the strategy has returned here
             os._exit(1)
         with report.open("ab") as file:
             file.write(msgspec.json.encode(value) + b"\n")
 
     try:
-        outcome = run(trial, tell)
+        outcome = run(trial, tell, report)
     except imports.ImportedError as error:
         tell(Imported(error.modules))
         os._exit(0)
@@ -57,22 +60,18 @@ def main() -> None:
     os._exit(0)  # the report is complete; do not wait for a strategy's threads or exit handlers
 
 
-def run(trial: Trial, tell: Callable[[Progress | Measured | Imported | Outcome], None]) -> Outcome:
+def run(trial: Trial, tell: Callable[[Said], None], report: Path) -> Outcome:
     """Measure one strategy once, then check what it delivers."""
     with contextlib.ExitStack() as serving:
-        return _run(trial, tell, serving)
+        return _run(trial, tell, report, serving)
 
 
-def _run(
-    trial: Trial, tell: Callable[[Progress | Measured | Imported | Outcome], None], serving: contextlib.ExitStack
-) -> Outcome:
+def _run(trial: Trial, tell: Callable[[Said], None], report: Path, serving: contextlib.ExitStack) -> Outcome:
     before = machine.activity()
     prepared = prepare(trial, convert.apart, serving)
     tell(Progress(prepared.above.baseline, prepared.above.baseline_tree, prepared.environment))
 
-    readings, product, disturbance = measure(
-        prepared, before, lambda: tell(Measured()), slow=trial.slow, turns=trial.turns
-    )
+    readings, product, disturbance = measure(prepared, before, tell, report, slow=trial.slow, turns=trial.turns)
     disk_bytes = _disk_bytes(prepared)
 
     question, variant, job = prepared.question, prepared.variant, prepared.job
@@ -94,13 +93,19 @@ def _run(
 
 
 def measure(
-    prepared: Prepared, started: machine.Activity, measured: Callable[[], None], *, slow: bool, turns: str = ""
+    prepared: Prepared,
+    started: machine.Activity,
+    tell: Callable[[Timed | Measured], None],
+    report: Path,
+    *,
+    slow: bool,
+    turns: str = "",
 ) -> tuple[Readings, list[Any], Disturbance | None]:
     """Drain the strategy: for a fast consumer and, if ``slow`` and a loader can be chosen by its question, a slow one.
 
-    ``measured`` is called when all but the steady time is known. Only then are epochs repeated that were short or
-    disturbed, so that the number of epochs behind every other figure is the same for all strategies. With ``turns``,
-    they run in turn with those of another trial instead.
+    It says ``Timed``, then ``Measured`` when all but the steady time is known. Only then are epochs repeated that were
+    short or disturbed, so that the number of epochs behind every figure but that and the memory of workers is the same
+    for all strategies. With ``turns``, they run in turn with those of another trial instead.
 
     Returns what the instruments read, the last epoch's batches if the question keeps them, and what else the machine
     did since it had ``started``.
@@ -145,6 +150,7 @@ def measure(
     if slow and (question.size_axis or given is not None):
         then = Slow(slow_down, lambda last: timing.batches(last, passes))
     imported = frozenset(sys.modules)
+    ended = workers.ended()
     cpu_before = cpu_time() + cpu_time_of_children()
     came = machine.received() if prepared.variant.serve else None
     roles = _roles(job)
@@ -168,18 +174,29 @@ def measure(
     if then is None:
         peak, used = highest, used_so_far()
         look(prepared.epochs)
-    measured()
+    tell(Timed())
     slow_epoch = timelines.pop() if then else None
     further: list[timing.Timeline] = []
+    process = os.getpid()
 
     def epochs() -> Sequence[timing.Timeline]:
         """Read the data once more. If that is several passes, the first includes the start, and does not count."""
         product.clear()
         more, kept = drain(again, keep=question.keeps_output, step_time=step_time, spend=spend, take=job.meter.take)
+        if os.getpid() != process:  # a fork made by the strategy has returned here, and would run epochs of its own
+            os._exit(1)
         product.extend(kept)
         further.extend(more)
         return timing.cut(more, passes)[1:] if passes > 1 else more
 
+    def to_be_read() -> None:
+        nonlocal built
+        if isinstance(built, list):
+            built = None  # its workers worked while it was built
+        epochs()
+
+    had_workers = workers.run_until_read(report, ended, to_be_read)
+    tell(Measured())
     first, *steady = timing.cut(timelines, passes)
     during = steadily.Stretch(steady, list(zip(looks[::2], looks[1::2], strict=True)))
     is_steady = timing.steady_time([first, *steady], question.least_batches) is not None
@@ -211,6 +228,7 @@ def measure(
         wire=came,
         roles=roles,
         held=held,
+        had_workers=had_workers,
     )
     return readings, product, machine.disturbance(started, during.looks[-1][1], during.looks)
 

@@ -25,7 +25,7 @@ import psutil
 from loaders._durable import remove_abandoned
 from loaders._errors import InputError
 from loaders._trial import group as groups
-from loaders._trial import keeper, machine
+from loaders._trial import keeper, machine, workers
 from loaders._trial.record import Trial
 
 SCRATCH = "loaders-trial-"
@@ -58,8 +58,13 @@ class Place:
 
     @property
     def report(self) -> Path:
-        """What the trial reports, as JSON lines: ``Progress``, ``Measured``, then ``Outcome`` or ``Imported``."""
+        """What the trial reports, as JSON lines: ``Progress``, ``Timed``, ``Measured``; ``Outcome`` or ``Imported``."""
         return self.directory / "report.jsonl"
+
+    @property
+    def readings(self) -> Path:
+        """What it is told in turn: a byte for each reading of the memory of its process tree."""
+        return workers.told(self.report)
 
     @property
     def printed(self) -> Path:

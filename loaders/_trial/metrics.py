@@ -228,7 +228,8 @@ class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
         Size | None,
         figure(
             "bytes",
-            "The highest of all epochs for the process tree, shared pages divided (PSS), if there were children.",
+            "The highest of all epochs for the process tree, shared pages divided (PSS), if there were children. It "
+            "is that of ten readings or more, for which short epochs are repeated; with fewer it is unknown.",
             name="peak_tree",
             heading="peak of the process tree",
         ),

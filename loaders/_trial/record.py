@@ -141,6 +141,10 @@ class Record(msgspec.Struct, frozen=True):
         return self.round if self.process == "fresh" else ~self.round
 
 
+class Timed(msgspec.Struct, frozen=True, tag=True):
+    """The process has run the epochs that are timed; until ``Measured`` it runs others, to have its workers read."""
+
+
 class Measured(msgspec.Struct, frozen=True, tag=True):
     """The fresh process has finished measuring memory; what it holds from now on is in no figure."""
 
@@ -155,7 +159,7 @@ class Outcome(msgspec.Struct, frozen=True, tag=True):
     """The fresh process's final report.
 
     ``began`` and ``ended`` say when the epochs for a fast consumer did so, in seconds of the clock that stamps batches;
-    ``found`` is that of the record.
+    ``had_workers`` says whether the strategy started processes; ``found`` is that of the record.
     """
 
     status: Status
@@ -163,6 +167,7 @@ class Outcome(msgspec.Struct, frozen=True, tag=True):
     metrics: Metrics = Metrics()
     began: float = 0.0
     ended: float = 0.0
+    had_workers: bool = False
     found: dict[str, Any] = {}
 
 

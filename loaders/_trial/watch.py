@@ -22,7 +22,7 @@ from loaders._trial import group as groups
 from loaders._trial.launch import LostServerError, Place, Running, Server
 from loaders._trial.memory import Held
 from loaders._trial.metrics import Disturbance
-from loaders._trial.record import Environment, Imported, Measured, Outcome, Progress, Record, Trial, shortened
+from loaders._trial.record import Environment, Imported, Measured, Outcome, Progress, Record, Timed, Trial, shortened
 from loaders._trial.steady import REPEATS, is_robbed
 
 WATCH_INTERVAL = 0.02
@@ -233,14 +233,16 @@ def _look_after(running: Running, place: Place, trial: Trial, seen: _Seen) -> Ou
         if said and not seen.measuring:  # memory for preparing and converting is in no figure
             seen.process, seen.measuring, look_for_children = Held(), True, 0.0
             seen.tree.clear()
-        seen.measured = said >= 2
+        is_hurried, seen.measured = said == 2, said >= 3
         with contextlib.suppress(psutil.Error):
-            if now >= look_for_children or not family:
+            is_time = is_hurried or (now >= look_at_tree and not seen.measured)
+            # Workers may have come and gone since the last search, and a reading of those before would not count.
+            if now >= look_for_children or is_hurried or not family or (is_time and family[1:]):
                 family = running.family()
                 look_for_children = now + TREE_INTERVAL
                 if abs((spent := _processor_time(family)) - used) >= IDLE:
                     moved, used = now, spent
-            if now >= look_at_tree and family and not seen.measured:
+            if is_time and family:
                 begun = time.thread_time()
                 held, absent = memory.tree_memory(family[0], family[1:])
                 if family[1:]:
@@ -249,6 +251,8 @@ def _look_after(running: Running, place: Place, trial: Trial, seen: _Seen) -> Ou
                     # What a process shares with one that came or went meanwhile would be missing.
                     if family == before and absent == lost:
                         seen.tree.append((now, held))
+                        if said:
+                            place.readings.write_bytes(b"." * len(seen.tree))
                     lost = absent
                 else:
                     seen.process = seen.process.most(held)
@@ -286,7 +290,7 @@ def _processor_time(family: Sequence[psutil.Process]) -> float:
 
 
 def _lines(report: Path) -> int:
-    """Return the number of lines reported so far: first the baseline, then that the process has measured."""
+    """Return the number of lines reported so far: the baseline, that epochs have been timed, that all is measured."""
     try:
         return report.read_bytes().count(b"\n")
     except FileNotFoundError:
@@ -299,7 +303,7 @@ def _read(report: Path) -> tuple[Progress | None, Outcome | Imported | None]:
     outcome: Outcome | Imported | None = None
     for line in report.read_bytes().splitlines() if report.exists() else ():
         with contextlib.suppress(msgspec.MsgspecError):
-            said = msgspec.json.decode(line, type=Progress | Measured | Imported | Outcome)
+            said = msgspec.json.decode(line, type=Progress | Timed | Measured | Imported | Outcome)
             if isinstance(said, Progress):
                 progress = said
             elif isinstance(said, Outcome | Imported):

@@ -112,10 +112,15 @@ def test_what_is_undecided_comes_before_what_might_only_fail_more_often() -> Non
 
 def test_memory_of_worker_processes_counts() -> None:
     clock = Clock()
-    tree = {"metrics": {"epoch_time": 1.0, "peak_memory": 10 * MIB, "peak_memory_tree": 90 * MIB}}
-    found = _run(clock, clock.subject("x", 1.0, 1.0, **tree))
-    assert found["x"].memory
-    assert found["x"].memory.verdict == "fatter"
+    tree = {"epoch_time": 1.0, "peak_memory": 10 * MIB, "peak_memory_tree": 90 * MIB}
+    found = _run(
+        clock,
+        clock.subject("known", 1.0, 1.0, metrics={**tree, "anonymous_memory": 90 * MIB}),
+        clock.subject("unread", 1.0, 1.0, metrics=tree),
+    )
+    assert found["known"].memory
+    assert found["known"].memory.verdict == "fatter"
+    assert found["unread"].memory is None
 
 
 def test_what_is_decided_is_not_measured_on_and_the_rest_is() -> None:

@@ -10,12 +10,14 @@ import pytest
 
 from loaders._contract import Quality
 from loaders._registry import Meter
-from loaders._trial import assemble
+from loaders._rows.figures import value
+from loaders._trial import assemble, workers
 from loaders._trial.assemble import Readings
 from loaders._trial.memory import Held
 from loaders._trial.metrics import Metrics
 from loaders._trial.record import Converted, Environment, Outcome, Progress
 from loaders._trial.timing import Timeline, passes
+from tests.trial.test_log import RECORD
 
 MIB = 2**20
 
@@ -176,6 +178,15 @@ class TestCompleted:
         found = assemble.completed(self.OK, self.PROGRESS, Held(80 * MIB), [], kinds_told=False)
         assert (found.anonymous_memory, found.file_memory, found.shared_memory) == (None, None, None)
         assert (found.peak_memory, found.needed_memory) == (50 * MIB, 70 * MIB)
+
+    @pytest.mark.parametrize("read", [0, workers.READINGS - 1, workers.READINGS])
+    def test_of_workers_that_were_read_too_seldom_the_memory_is_unknown(self, read: int) -> None:
+        tree = [(1.0, Held(110 * MIB))] * read
+        worked = msgspec.structs.replace(self.OK, had_workers=True)
+        found = assemble.completed(worked, self.PROGRESS, Held(), tree)
+        record = msgspec.structs.replace(RECORD, status="ok", metrics=found)
+        known = {each: value(record, each) is not None for each in ("peak_memory", "peak_memory_tree", "needed_memory")}
+        assert set(known.values()) == {read >= workers.READINGS}
 
     @pytest.mark.parametrize("status", ["over_budget", "timed_out"])
     def test_one_that_was_ended_has_the_peak_that_was_seen(self, status: Any) -> None:

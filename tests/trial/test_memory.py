@@ -246,6 +246,24 @@ def test_a_process_tree_of_known_size_is_counted(strategy: Strategy) -> None:
     assert record.metrics.peak_memory_tree == pytest.approx(3 * 64 * MIB + interpreters, abs=30 * MIB)
 
 
+@EACH_START
+@pytest.mark.parametrize("delivers", ["yield right[0]", "return right"])
+def test_workers_that_live_shorter_than_they_are_looked_for_are_read(strategy: Strategy, delivers: str) -> None:
+    body = (
+        "if not (child := os.fork()):\n"
+        "    filled = np.ones(64 * 2**17)\n"
+        "    time.sleep(0.08)\n"
+        "    os._exit(0)\n"
+        f"os.waitpid(child, 0)\n{delivers}"
+    )
+    metrics = strategy(body).metrics
+    assert metrics.anonymous_memory is not None
+    assert metrics.peak_memory_tree is not None
+    assert 64 * MIB <= metrics.peak_memory_tree < 90 * MIB
+    assert metrics.peak_memory is not None
+    assert metrics.peak_memory < 4 * MIB
+
+
 def test_the_sampler_sees_what_lasts_and_forgets_when_reset() -> None:
     sampler = memory.SampledPeak()
     sampler.reset()

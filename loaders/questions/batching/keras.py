@@ -24,8 +24,10 @@ class Epochs:
 
     def __iter__(self) -> Iterator[Batch]:
         self._adapter.on_epoch_begin()
-        yield from self._dataset
-        self._adapter.on_epoch_end()
+        try:
+            yield from self._dataset
+        finally:  # also where an epoch is not read to its end: the next one could not begin
+            self._adapter.on_epoch_end()
 
 
 def _pydataset(job: Job[Files], workers: int, *, use_multiprocessing: bool = False) -> Iterable[Batch]:
