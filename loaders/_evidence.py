@@ -20,6 +20,7 @@ import msgspec
 from loaders import _judge
 from loaders._check import equivalence
 from loaders._errors import InputError
+from loaders._rows.figures import value
 from loaders._stats import estimate
 from loaders._trial import log
 from loaders._trial.record import SCHEMA, Record
@@ -471,7 +472,7 @@ def foreseen(records: Sequence[Record]) -> list[Count]:
             measured.setdefault(record.strategy, []).append(record)
     within, passed = [], []
     for name, trials in measured.items():
-        needed = [each.metrics.needed_memory for each in trials if each.metrics.needed_memory is not None]
+        needed = [held for each in trials if (held := value(each, "needed_memory")) is not None]
         samples = trials[0].metrics.samples
         predicted = laws[name].at(samples) if name in laws and samples else None
         if len(needed) < TRIALS or predicted is None or predicted.low is None or predicted.high is None:

@@ -14,6 +14,7 @@ from loaders import _registry
 from loaders._advise import candidates
 from loaders._advise.choose import Candidate, Settings, laws_of, reckon
 from loaders._law import Law, law
+from loaders._rows.figures import value
 from loaders._stats import paired_ratio
 from loaders._trial.imports import is_found
 from loaders._trial.record import Record
@@ -138,9 +139,9 @@ def _bound(trials: Sequence[Record], capacity: int, settings: Settings) -> float
     samples = settings.samples
     points: dict[int, dict[int, float]] = {}
     for each in trials:
-        metrics = each.metrics
-        if metrics.samples and metrics.needed_memory is not None:
-            points.setdefault(metrics.samples, {})[each.pairing] = float(metrics.needed_memory)
+        needed = value(each, "needed_memory")
+        if each.metrics.samples and needed is not None:
+            points.setdefault(each.metrics.samples, {})[each.pairing] = float(needed)
     found: Law = law(points, capacity)
     predicted = found.at(samples)
     if predicted is None or (found.kind == "unknown" and samples > max(points, default=0)):

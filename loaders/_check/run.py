@@ -21,6 +21,7 @@ from loaders._check.judge import (
     judge,
     usual_blocks,
 )
+from loaders._trial.workers import LEAST
 
 FALLBACK = "epoch_time"
 """The metric that every record has. A metric that an older commit's trials lack is used for neither side."""
@@ -230,7 +231,7 @@ def _value(figure: Figure, metrics: dict[str, Any], time_metric: str) -> float |
     if figure == "time":
         return metrics.get(time_metric)
     peak, of_tree = metrics.get("peak_memory"), metrics.get("peak_memory_tree")
-    if of_tree is not None and "anonymous_memory" not in metrics:
+    if of_tree is not None and ("anonymous_memory" not in metrics or metrics.get("tree_readings", LEAST) < LEAST):
         return None  # unknown: resident sets were added up, or workers were read too seldom
     return None if peak is None else max(peak, of_tree or 0)
 

@@ -13,6 +13,7 @@ from loaders._contract import Delivery
 from loaders._rows.declared import EPOCHS, MEASURED
 from loaders._rows.values import Row
 from loaders._stats import SHORTEST, Estimate, Scale, estimate
+from loaders._trial import workers
 from loaders._trial.growth import Growth
 from loaders._trial.metrics import MemoryTrace
 from loaders._trial.record import SCHEMA, Record
@@ -28,7 +29,10 @@ REACHED = ("peak_memory", "peak_memory_tree")
 """Metrics of trials that were ended early count too, if none was ok: they show how far the strategy got."""
 
 
-OF_TREE = ("peak_memory", "peak_memory_tree", "needed_memory")
+OF_TREE = (
+    *("peak_memory", "peak_memory_tree", "needed_memory"),
+    *("anonymous_memory", "file_memory", "shared_memory"),
+)
 """Metrics that cover the process tree."""
 
 
@@ -233,10 +237,14 @@ def value(record: Record, metric: str) -> float | None:
 
 
 def _is_untold(record: Record) -> bool:
-    """Whether a tree's memory is no peak: its record then lacks the kinds of memory."""
+    """Whether a tree's memory is no peak: the kinds of memory are lacking, or there are too few readings."""
     metrics = record.metrics
-    has_tree = record.status == "ok" and metrics.peak_memory_tree is not None
-    return has_tree and metrics.anonymous_memory is None and record.schema == SCHEMA
+    if record.status != "ok" or metrics.peak_memory_tree is None or record.schema != SCHEMA:
+        return False
+    readings, trace = metrics.tree_readings, metrics.memory_trace
+    if readings is None:  # older records: those of their trace, which leaves out the slow consumer's epoch
+        readings = len(trace.step) if trace and trace.tree else workers.LEAST
+    return metrics.anonymous_memory is None or readings < workers.LEAST
 
 
 def by_round(records: Iterable[Record], strategy: str, metric: str) -> dict[int, float]:

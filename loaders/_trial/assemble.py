@@ -14,7 +14,7 @@ import msgspec
 
 from loaders._contract import Quality
 from loaders._registry import Meter
-from loaders._trial import timing, workers
+from loaders._trial import timing
 from loaders._trial.growth import growth
 from loaders._trial.memory import Held
 from loaders._trial.metrics import Disturbance, MemoryTrace, Metrics
@@ -215,8 +215,7 @@ def completed(
     tree
         What several processes held together, and when, by the clock that stamps batches.
     kinds_told
-        Whether the system tells the kinds of memory apart. If not, or if workers were read too seldom, their metrics
-        are absent: then the highest of what was read is no peak of the tree.
+        Whether the system tells the kinds of memory apart; if not, their metrics are absent.
     """
     metrics = outcome.metrics
     if progress is None:
@@ -237,11 +236,11 @@ def completed(
             file_memory=kinds.file,
             shared_memory=kinds.shared,
         )
-    is_unread = outcome.had_workers and len(tree) < workers.READINGS
-    if is_unread or not kinds_told:
+    if not kinds_told:
         metrics = msgspec.structs.replace(metrics, anonymous_memory=None, file_memory=None, shared_memory=None)
-    if tree or is_unread:
-        metrics = msgspec.structs.replace(metrics, peak_memory_tree=max([0, *(held.total for _, held in tree)]))
+    if tree or outcome.had_workers:
+        highest = max([0, *(held.total for _, held in tree)])
+        metrics = msgspec.structs.replace(metrics, peak_memory_tree=highest, tree_readings=len(tree))
     if metrics.memory_trace and metrics.batches:
         trace = _of_tree(metrics.memory_trace, tree, outcome) if tree else metrics.memory_trace
         judged = growth(trace, steps_per_epoch=metrics.batches, memory=progress.environment.memory)

@@ -23,7 +23,7 @@ from loaders._errors import WrongOutputError
 from loaders._trial import assemble, convert, failure, imports, machine, timing, workers
 from loaders._trial import steady as steadily
 from loaders._trial.assemble import Readings
-from loaders._trial.drain import Slow, Tracer, busy, cpu_time, cpu_time_of_children, drain
+from loaders._trial.drain import Slow, Tracer, busy, children_ended, cpu_time, cpu_time_of_children, drain
 from loaders._trial.memory import AboveBaseline, together
 from loaders._trial.metrics import Disturbance
 from loaders._trial.prepare import Prepared, import_ahead, job_of, prepare
@@ -150,7 +150,7 @@ def measure(
     if slow and (question.size_axis or given is not None):
         then = Slow(slow_down, lambda last: timing.batches(last, passes))
     imported = frozenset(sys.modules)
-    ended = workers.ended()
+    ended = children_ended()
     cpu_before = cpu_time() + cpu_time_of_children()
     came = machine.received() if prepared.variant.serve else None
     roles = _roles(job)

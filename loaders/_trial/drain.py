@@ -183,6 +183,15 @@ def cpu_time_of_children() -> float:
     return total
 
 
+def children_ended() -> int:
+    """Return a number that rises whenever a child of this process has ended and been waited for: their page faults."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 0
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt
+
+
 def touch(batch: Any) -> int:
     """Read one value from every page of a batch's arrays, so that lazy memory is charged; return the number of samples.
 

@@ -228,11 +228,15 @@ class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
         Size | None,
         figure(
             "bytes",
-            "The highest of all epochs for the process tree, shared pages divided (PSS), if there were children. It "
-            "is that of ten readings or more, for which short epochs are repeated; with fewer it is unknown.",
+            "The highest of all epochs for the process tree, shared pages divided (PSS), if there were children. "
+            "Short epochs are repeated until it has been read ten times; if fewer than five times, it is unknown.",
             name="peak_tree",
             heading="peak of the process tree",
         ),
+    ] = None
+    tree_readings: Annotated[
+        Count | None,
+        figure("readings", "Number of readings that ``peak_memory_tree`` is the highest of; older records have none."),
     ] = None
     needed_memory: Annotated[
         Size | None,

@@ -3,7 +3,7 @@
 Only whoever watches the trial reads it, in short epochs once or twice: of four workers of torch that lived for 0.25 s
 it saw none in 6 of 8 trials, and trials of one Keras loader had from 96 to 299 MiB. So once a trial's own epochs have
 been timed, one with workers runs further ones, in which its tree is read as fast as can be, until there are enough
-readings. With fewer, what its tree needs is unknown.
+readings. With too few, what its tree needs is unknown.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from pathlib import Path
 
 import psutil
 
-READINGS = 10
-"""The highest of so many stands for the peak."""
+from loaders._trial.drain import children_ended
+
+READINGS, LEAST = 10, 5
+"""So many readings are waited for; with fewer than the second number, the highest of them is no peak."""
 
 SECONDS, MOST = 5.0, 40
 """No further epoch begins after these seconds or this number."""
@@ -25,15 +27,6 @@ SECONDS, MOST = 5.0, 40
 def told(report: Path) -> Path:
     """Return the file that has a byte for each reading, beside a trial's report."""
     return report.with_name("readings")
-
-
-def ended() -> int:
-    """Return a number that rises whenever a child of this process has ended and been waited for."""
-    with contextlib.suppress(ImportError):  # as on Windows
-        import resource
-
-        return resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt
-    return 0
 
 
 def are_read(report: Path) -> bool:
@@ -51,11 +44,11 @@ def run_until_read(report: Path, before: int, epoch: Callable[[], object]) -> bo
     report
         The trial's.
     before
-        What ``ended`` was before its first epoch.
+        What ``children_ended`` was before its first epoch.
     epoch
         Runs one.
     """
-    if ended() == before and not psutil.Process().children():
+    if children_ended() == before and not psutil.Process().children():
         return False
     until, run = time.monotonic() + SECONDS, 0
     while not are_read(report) and time.monotonic() < until and run < MOST:

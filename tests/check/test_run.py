@@ -116,11 +116,12 @@ def test_memory_of_worker_processes_counts() -> None:
     found = _run(
         clock,
         clock.subject("known", 1.0, 1.0, metrics={**tree, "anonymous_memory": 90 * MIB}),
-        clock.subject("unread", 1.0, 1.0, metrics=tree),
+        clock.subject("unread", 1.0, 1.0, metrics={**tree, "anonymous_memory": 90 * MIB, "tree_readings": 2}),
+        clock.subject("untold", 1.0, 1.0, metrics=tree),
     )
     assert found["known"].memory
     assert found["known"].memory.verdict == "fatter"
-    assert found["unread"].memory is None
+    assert (found["unread"].memory, found["untold"].memory) == (None, None)
 
 
 def test_what_is_decided_is_not_measured_on_and_the_rest_is() -> None:

@@ -179,14 +179,24 @@ class TestCompleted:
         assert (found.anonymous_memory, found.file_memory, found.shared_memory) == (None, None, None)
         assert (found.peak_memory, found.needed_memory) == (50 * MIB, 70 * MIB)
 
-    @pytest.mark.parametrize("read", [0, workers.READINGS - 1, workers.READINGS])
+    @pytest.mark.parametrize("read", [0, workers.LEAST - 1, workers.LEAST])
     def test_of_workers_that_were_read_too_seldom_the_memory_is_unknown(self, read: int) -> None:
         tree = [(1.0, Held(110 * MIB))] * read
         worked = msgspec.structs.replace(self.OK, had_workers=True)
         found = assemble.completed(worked, self.PROGRESS, Held(), tree)
+        assert found.tree_readings == read
         record = msgspec.structs.replace(RECORD, status="ok", metrics=found)
-        known = {each: value(record, each) is not None for each in ("peak_memory", "peak_memory_tree", "needed_memory")}
-        assert set(known.values()) == {read >= workers.READINGS}
+        known = [value(record, each) is not None for each in ("peak_memory", "peak_memory_tree", "needed_memory")]
+        assert known == [read >= workers.LEAST] * 3
+
+    def test_an_older_record_has_the_readings_of_its_trace(self) -> None:
+        made = _outcome(trace=[(step, 10.0 + step / 10, Held(step), 0, 0) for step in range(1, 6)])
+        for count, is_known in ((workers.LEAST - 1, False), (workers.LEAST, True)):
+            tree = [(10.1 + index / 100, Held(30 * MIB)) for index in range(count)]
+            found = assemble.completed(made, self.PROGRESS, Held(), tree)
+            older = msgspec.structs.replace(found, tree_readings=None)
+            record = msgspec.structs.replace(RECORD, status="ok", metrics=older)
+            assert (value(record, "needed_memory") is not None) is is_known
 
     @pytest.mark.parametrize("status", ["over_budget", "timed_out"])
     def test_one_that_was_ended_has_the_peak_that_was_seen(self, status: Any) -> None:

@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from loaders._trial import workers
+from loaders._trial.drain import children_ended
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
 
 
 def test_without_workers_no_epoch_is_run(tmp_path: Path) -> None:
     run: list[int] = []
-    assert not workers.run_until_read(tmp_path / "report", workers.ended(), lambda: run.append(1))
+    assert not workers.run_until_read(tmp_path / "report", children_ended(), lambda: run.append(1))
     assert not run
 
 
@@ -25,7 +26,7 @@ def test_without_workers_no_epoch_is_run(tmp_path: Path) -> None:
 def test_workers_that_have_ended_are_noticed_and_epochs_run_until_there_are_readings(
     tmp_path: Path, readings: int
 ) -> None:
-    report, before, run = tmp_path / "report", workers.ended(), []
+    report, before, run = tmp_path / "report", children_ended(), []
     workers.told(report).write_bytes(b"." * readings)
     if not (child := os.fork()):
         os._exit(0)
@@ -46,10 +47,10 @@ def test_workers_that_live_on_are_noticed_and_epochs_have_a_limit(
     run: list[int] = []
     lives = subprocess.Popen([sys.executable, "-S", "-c", "input()"], stdin=subprocess.PIPE)
     try:
-        assert workers.run_until_read(tmp_path / "report", workers.ended(), lambda: run.append(1))
+        assert workers.run_until_read(tmp_path / "report", children_ended(), lambda: run.append(1))
         assert len(run) == workers.MOST
         monkeypatch.setattr(workers, "SECONDS", 0.0)
-        assert workers.run_until_read(tmp_path / "report", workers.ended(), lambda: run.append(1))
+        assert workers.run_until_read(tmp_path / "report", children_ended(), lambda: run.append(1))
         assert len(run) == workers.MOST
     finally:
         lives.communicate(b"\n")
