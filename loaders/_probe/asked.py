@@ -117,10 +117,10 @@ def _epochs(record: Record, asked: Asked) -> int:
 def rounds(asked: Asked, count: int, told: Callable[[Record], None]) -> Iterator[Record]:
     """Run trials, one after another, until one goes wrong: the next would go wrong as well.
 
-    All have as many epochs as the first one needed.
+    Each has as many epochs as the one before needed, or more: a first trace may just be long enough, and the next not.
     """
     for index in range(count):
-        record = run(asked, index, grows=not index)
+        record = run(asked, index)
         asked = msgspec.structs.replace(asked, epochs=record.epochs)
         told(record)
         yield record

@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import msgspec
 import pytest
 
+from loaders._probe import asked
 from loaders._probe.asked import LONGEST, MORE, MOST_GROWN, MOST_STEPS, _epochs
 from loaders._trial.growth import MIN_POINTS
 from loaders._trial.metrics import MemoryTrace
+from loaders._trial.record import Record, Trial
 from tests.probe.made import MIB, PLAN, grown, record
 
 
@@ -44,3 +47,18 @@ def test_an_open_verdict_gets_more_epochs_within_time_steps_and_memory(
 def test_without_a_trace_or_after_a_failure_it_gets_none() -> None:
     assert _epochs(record(memory_trace=None), PLAN) == PLAN.epochs
     assert _epochs(record("failed", memory_trace=_trace()), PLAN) == PLAN.epochs
+
+
+def test_a_later_trial_whose_verdict_is_open_gets_more_epochs_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    run: list[int] = []
+
+    def run_trial(trial: Trial, *_: object, **__: object) -> Record:
+        run.append(trial.epochs)
+        verdict = "undecided" if len(run) == 2 else "flat"  # a busy machine: the second trace is too short
+        made = record(memory_growth=grown(verdict), memory_trace=_trace(), epoch_time=0.1)
+        return msgspec.structs.replace(made, epochs=trial.epochs)
+
+    monkeypatch.setattr(asked, "run_trial", run_trial)
+    found = list(asked.rounds(PLAN, 3, lambda _: None))
+    assert run == [PLAN.epochs, PLAN.epochs, MORE * PLAN.epochs, MORE * PLAN.epochs]
+    assert [each.epochs for each in found] == [PLAN.epochs, MORE * PLAN.epochs, MORE * PLAN.epochs]
