@@ -196,10 +196,10 @@ import psutil
 from loaders._trial import machine
 
 watcher = psutil.Process().parents()[int(sys.argv[-1])]
-used, before = sum(watcher.cpu_times()[:2]), machine.activity()
-time.sleep(1)
-used, after = sum(watcher.cpu_times()[:2]) - used, machine.activity()
-print(used, after.own - before.own)
+begun, before = sum(watcher.cpu_times()[:2]), machine.activity()
+while (used := sum(watcher.cpu_times()[:2]) - begun) < 0.5:
+    time.sleep(0.1)
+print(used, machine.activity().own - before.own)
 """
 WATCHING = """
 import subprocess, sys
@@ -217,7 +217,6 @@ def test_the_process_that_watches_is_no_other(above: int) -> None:
     command = [sys.executable, "-c", WATCHING, MEASURING, str(above)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     used, own = map(float, done.stdout.split())
-    assert used > 0.1
     assert own > 0.8 * used
 
 

@@ -133,11 +133,12 @@ def test_the_limit_counts_child_processes(strategy: Strategy) -> None:
 def test_a_record_says_in_one_message_what_a_strategy_did(
     strategy: Strategy, body: str, status: str, message: str
 ) -> None:
-    record = strategy(body, deadline=3.0)
+    record = strategy(body, deadline=3.0 if status == "timed_out" else 60.0)
     assert (record.status, record.message.startswith(message)) == (status, True), record.message
     assert len(record.message) < SAID + 10
     assert (record.metrics.epoch_time is not None) == (status == "ok")
-    assert strategy("return right").status == "ok"
+    if record.process == "forked":
+        assert strategy("return right").status == "ok", "its server is as it was"
 
 
 @EACH_START
