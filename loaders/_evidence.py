@@ -356,38 +356,49 @@ def checks(noise: Noise, repetitions: int, seed: int = 1) -> list[Count]:
     This is counted in blocks of four whole trials, and in those of two trials whose epochs alternate.
     """
     return [
-        *_checks(noise, repetitions, seed, "in blocks of four trials", in_turn=False),
-        *_checks(noise, repetitions, seed, "in blocks of two trials", in_turn=True),
+        count
+        for in_turn in (False, True)
+        for count in (
+            missed(noise, repetitions, seed, in_turn=in_turn),
+            *_failing(noise, repetitions, seed, in_turn=in_turn),
+        )
     ]
 
 
-def _checks(noise: Noise, repetitions: int, seed: int, how: str, *, in_turn: bool) -> list[Count]:
+HOW = {False: "in blocks of four trials", True: "in blocks of two trials"}
+"""How the two sides of a simulated check are measured, without and with turns."""
+
+
+def missed(noise: Noise, repetitions: int, seed: int = 1, *, in_turn: bool) -> Count:
+    """Count the strategies that take longer by the least that matters and are said not to differ."""
     from loaders._check.judge import MISSED, TIME_ALIKE
 
-    def checked(*arguments: float) -> list[list[Outcome]]:
-        return [_checked(noise, seed + index, *arguments, in_turn=in_turn) for index in range(repetitions)]
+    checked = [_checked(noise, seed + index, 0, 0, TIME_ALIKE, in_turn=in_turn) for index in range(repetitions)]
+    return _count(
+        f"{HOW[in_turn]}: a strategy that takes {TIME_ALIKE - 1:.0%} longer is said not to differ, in a check of "
+        f"{STRATEGIES}",
+        [_mean([float(each.time.verdict == "no difference") for each in one if each.time]) for one in checked],
+        "at most",
+        MISSED,
+    )
 
-    nothing, planted = checked(FAILING, FAILING), checked(0, FAILING_ONLY_NOW)
-    slower = checked(0, 0, TIME_ALIKE)
+
+def _failing(noise: Noise, repetitions: int, seed: int, *, in_turn: bool) -> list[Count]:
+    def checked(on_a: float, on_b: float) -> list[list[Outcome]]:
+        return [_checked(noise, seed + index, on_a, on_b, in_turn=in_turn) for index in range(repetitions)]
+
     return [
         _count(
-            f"{how}: a strategy that takes {TIME_ALIKE - 1:.0%} longer is said not to differ, in a check of "
-            f"{STRATEGIES}",
-            [_mean([float(each.time.verdict == "no difference") for each in one if each.time]) for one in slower],
-            "at most",
-            MISSED,
-        ),
-        _count(
-            f"{how}: a check of {STRATEGIES} strategies exits with 1, all failing in {FAILING:.0%} of trials on both "
-            "sides",
-            [float(any(each.is_regression for each in outcomes)) for outcomes in nothing],
+            f"{HOW[in_turn]}: a check of {STRATEGIES} strategies exits with 1, all failing in {FAILING:.0%} of trials "
+            "on both sides",
+            [float(any(each.is_regression for each in outcomes)) for outcomes in checked(FAILING, FAILING)],
             "at most",
             0.05,
         ),
         _count(
-            f"{how}: of {STRATEGIES} strategies, the only one that now fails, in {FAILING_ONLY_NOW:.0%} of trials, is "
-            "found",
-            [float(outcomes[0].broken) for outcomes in planted],
+            f"{HOW[in_turn]}: of {STRATEGIES} strategies, the only one that now fails, in {FAILING_ONLY_NOW:.0%} of "
+            "trials, is found",
+            [float(outcomes[0].broken) for outcomes in checked(0, FAILING_ONLY_NOW)],
             "at least",
             0.90,
         ),

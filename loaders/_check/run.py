@@ -21,7 +21,7 @@ from loaders._check.judge import (
     judge,
     usual_blocks,
 )
-from loaders._trial.workers import LEAST
+from loaders._trial.workers import is_unknown
 
 FALLBACK = "epoch_time"
 """The metric that every record has. A metric that an older commit's trials lack is used for neither side."""
@@ -105,6 +105,7 @@ class _State:
         self.ran = {"a": 0, "b": 0}
         self.seconds = 0.0
         self.judged: tuple[int, Outcome] | None = None
+        self.paired: dict[Figure, list[Block]] = {}
         self.failed: dict[str, list[str]] = {"a": [], "b": []}
         self.skips: dict[str, str] = {}
         self.schemas: dict[str, int | None] = {"a": None, "b": None}
@@ -125,6 +126,7 @@ class _State:
                 break
         self.count += 1
         self.measured.append(found)
+        self.paired = {}
 
     def _records(self, seed: int) -> Iterator[tuple[str, dict[str, Any]]]:
         if self.subject.in_turn:
@@ -216,23 +218,25 @@ class _State:
 
         Those after the last look at figures tell only how often trials fail.
         """
-        found, time_metric = [], self._time_metric
-        for each in self.measured[: LOOKS[-1]]:
-            values = {
-                side: tuple(value for one in metrics if (value := _value(figure, one, time_metric)) is not None)
-                for side, metrics in each.items()
-            }
-            if values["a"] and values["b"]:
-                found.append(Block(values["a"], values["b"]))
-        return found
+        if figure not in self.paired:
+            found, time_metric = [], self._time_metric
+            for each in self.measured[: LOOKS[-1]]:
+                values = {
+                    side: tuple(value for one in metrics if (value := _value(figure, one, time_metric)) is not None)
+                    for side, metrics in each.items()
+                }
+                if values["a"] and values["b"]:
+                    found.append(Block(values["a"], values["b"]))
+            self.paired[figure] = found
+        return self.paired[figure]
 
 
 def _value(figure: Figure, metrics: dict[str, Any], time_metric: str) -> float | None:
     if figure == "time":
         return metrics.get(time_metric)
     peak, of_tree = metrics.get("peak_memory"), metrics.get("peak_memory_tree")
-    if of_tree is not None and ("anonymous_memory" not in metrics or metrics.get("tree_readings", LEAST) < LEAST):
-        return None  # unknown: resident sets were added up, or workers were read too seldom
+    if is_unknown(of_tree, metrics.get("anonymous_memory"), metrics.get("tree_readings")):
+        return None
     return None if peak is None else max(peak, of_tree or 0)
 
 
