@@ -12,6 +12,7 @@ from loaders._advise.choose import KEEPS_UP
 from loaders._probe import asked
 from loaders._probe.delivered import Delivered
 from loaders._probe.stages import Stages
+from loaders._rows.figures import value
 from loaders._stats import Estimate, Scale, estimate
 from loaders._trial import Record
 from loaders._trial.growth import Growth
@@ -54,7 +55,8 @@ class Found(msgspec.Struct, frozen=True):
     figures
         By field of ``Metrics``, in its unit. Peaks are those of the process tree if there were workers.
     highest
-        The highest peak of any trial, in bytes; a trial that was ended early counts too.
+        The highest peak of any trial, in bytes; a trial that was ended early counts too. Where that of all processes
+        together is unknown, it is the pipeline's own process'.
     bottleneck
         Whether loading holds up training.
     growth
@@ -106,7 +108,7 @@ def found(plan: asked.Asked, records: Sequence[Record]) -> Found:
     last = measured[-1].metrics
     growths = [each.metrics.memory_growth for each in good if each.metrics.memory_growth]
     waits = [each.metrics.slow_batch_time for each in good if each.metrics.slow_batch_time]
-    figures = {name: _estimate([_value(each, name) for each in good], scale) for name, scale in FIGURES.items()}
+    figures = {name: _estimate([value(each, name) for each in good], scale) for name, scale in FIGURES.items()}
     bad = next((each for each in records if each.status not in ("ok", "failed")), None)
     raised = next(filter(None, map(asked.failure, records)), "")
     stages = next((each.found.get("stages") for each in good if each.found.get("stages")), None)
@@ -115,7 +117,7 @@ def found(plan: asked.Asked, records: Sequence[Record]) -> Found:
         step=plan.step,
         trials=len(good),
         figures={name: each for name, each in figures.items() if each},
-        highest=max(_peak(each) for each in records),
+        highest=max(int(value(each, "peak_memory") or each.metrics.peak_memory or 0) for each in records),
         waits=_waits([each.p50 for each in waits], [each.p99 for each in waits]) if waits else None,
         bottleneck=_bottleneck(figures["wait_time"], plan.step),
         grows=_grows(growths),
@@ -134,17 +136,6 @@ def found(plan: asked.Asked, records: Sequence[Record]) -> Found:
         failure=raised or (f"{bad.status.replace('_', ' ')}: {bad.message}" if bad else ""),
         environment=records[-1].environment,
     )
-
-
-def _peak(record: Record) -> int:
-    return max(record.metrics.peak_memory or 0, record.metrics.peak_memory_tree or 0)
-
-
-def _value(record: Record, name: str) -> float | None:
-    if name == "peak_memory":
-        return None if record.metrics.peak_memory is None else float(_peak(record))
-    value: float | None = getattr(record.metrics, name)
-    return value
 
 
 def _estimate(values: Sequence[float | None], scale: Scale) -> Estimate | None:

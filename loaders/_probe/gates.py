@@ -78,6 +78,8 @@ def _peak(found: Found, limit: int) -> Gate:
     why = f"the highest peak is {amount(found.highest)}"
     if found.highest > limit:
         state: State = "broken"
+    elif peak is None and found.has_workers:
+        state, why = "undecided", "how much its processes hold together could not be read"
     elif peak is None or peak.high is None or peak.high > limit:
         state, why = "undecided", f"{why}, and too near to tell" if peak and peak.high is not None else why
     else:

@@ -223,11 +223,7 @@ def _estimate(records: Sequence[Record], metric: str, scale: Scale) -> Estimate 
 
 
 def value(record: Record, metric: str) -> float | None:
-    """Return a metric; the peak is that of the process tree if there were worker processes.
-
-    The memory of a tree is unknown where the system does not tell what its processes share, as their resident sets
-    count shared pages several times, and in a trial in which workers were read too seldom.
-    """
+    """Return a metric; the peak is that of the process tree if there were worker processes, or unknown as that is."""
     if metric in OF_TREE and _is_untold(record):
         return None
     value: float | None = getattr(record.metrics, metric)
@@ -237,14 +233,13 @@ def value(record: Record, metric: str) -> float | None:
 
 
 def _is_untold(record: Record) -> bool:
-    """Whether a tree's memory is no peak: the kinds of memory are lacking, or there are too few readings."""
-    metrics = record.metrics
-    if record.status != "ok" or metrics.peak_memory_tree is None or record.schema != SCHEMA:
+    if record.status != "ok" or record.schema != SCHEMA:
         return False
+    metrics = record.metrics
     readings, trace = metrics.tree_readings, metrics.memory_trace
-    if readings is None:  # older records: those of their trace, which leaves out the slow consumer's epoch
-        readings = len(trace.step) if trace and trace.tree else workers.LEAST
-    return metrics.anonymous_memory is None or readings < workers.LEAST
+    if readings is None and trace and trace.tree:  # an older record's trace leaves out the slow consumer's epoch
+        readings = len(trace.step)
+    return workers.is_unknown(metrics.peak_memory_tree, metrics.anonymous_memory, readings)
 
 
 def by_round(records: Iterable[Record], strategy: str, metric: str) -> dict[int, float]:

@@ -24,6 +24,20 @@ SECONDS, MOST = 5.0, 40
 """No further epoch begins after these seconds or this number."""
 
 
+def is_unknown(tree: int | None, anonymous: int | None, readings: int | None) -> bool:
+    """Whether the memory of a trial's process tree is unknown.
+
+    So it is where the system does not tell what its processes share, as their resident sets count shared pages several
+    times, and where workers were read too seldom.
+
+    Parameters
+    ----------
+    tree, anonymous, readings
+        ``peak_memory_tree``, ``anonymous_memory`` and ``tree_readings`` of its record.
+    """
+    return tree is not None and (anonymous is None or (readings is not None and readings < LEAST))
+
+
 def told(report: Path) -> Path:
     """Return the file that has a byte for each reading, beside a trial's report."""
     return report.with_name("readings")

@@ -59,7 +59,9 @@ def test_memory_grows_if_most_trials_show_it_and_not_if_none_does(verdicts: list
 def test_a_cure_depends_on_who_holds_the_memory() -> None:
     held = judged(*[record(memory_growth=grown("growing, held by the allocator", 1000.0))] * 3)
     assert "MALLOC_ARENA_MAX" in words.cure(held)
-    tree = judged(*[record(memory_growth=grown("growing", 1000.0), peak_memory_tree=200 * MIB)] * 3)
+    tree = judged(
+        *[record(memory_growth=grown("growing", 1000.0), peak_memory_tree=200 * MIB, anonymous_memory=MIB)] * 3
+    )
     assert "worker" in words.cure(tree)
     assert tree.highest == 200 * MIB
     assert "of all processes together" in dict(words.lines(tree)).keys().__str__()
@@ -100,6 +102,26 @@ def test_a_single_trial_breaks_a_limit_but_keeps_none() -> None:
     alone = judged(record())
     assert [each.state for each in gates(alone, Limits(max_peak=200 * MIB, min_rate=1.0))] == ["undecided"] * 2
     assert [each.state for each in gates(alone, Limits(max_peak=50 * MIB))] == ["broken"]
+
+
+@pytest.mark.parametrize(
+    ("readings", "anonymous", "states"),
+    [
+        (10, 150 * MIB, ["kept", "broken", "broken"]),
+        (4, 150 * MIB, 2 * ["undecided"] + ["broken"]),
+        (10, None, 2 * ["undecided"] + ["broken"]),
+    ],
+)
+def test_no_limit_is_kept_by_a_peak_of_worker_processes_that_is_none(
+    readings: int, anonymous: int | None, states: list[str]
+) -> None:
+    """The process itself held 100 MiB, which breaks a limit whatever its workers held."""
+    tree = record(peak_memory_tree=200 * MIB, tree_readings=readings, anonymous_memory=anonymous)
+    result = judged(*[tree] * 3)
+    limits = (250 * MIB, 150 * MIB, 50 * MIB)
+    found = [gate for limit in limits for gate in gates(result, Limits(max_peak=limit))]
+    assert [each.state for each in found] == states
+    assert ["could not be read" in each.why for each in found] == [each == "undecided" for each in states]
 
 
 def test_a_pipeline_that_raises_keeps_no_limit() -> None:
