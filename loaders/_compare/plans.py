@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import psutil
 
 from loaders import _registry
@@ -102,9 +103,14 @@ class Plan:
             for function in filter(None, (variant.build, variant.convert)):
                 for name, attributes in _registry.imports_of(function).items():
                     found.setdefault(name, set()).update(attributes)
-            for name in imports.known(self.trial(strategy, self.cases[0], SEED)):
+            for name in imports.known(self._alone(strategy, self.cases[0], SEED)):
                 found.setdefault(name, set())
         return groups
+
+    @functools.cached_property
+    def _ahead(self) -> dict[tuple[str, ...], dict[str, list[str]]]:
+        """What the trials of each group import."""
+        return {group: {name: sorted(used) for name, used in found.items()} for group, found in self.groups.items()}
 
     @functools.cached_property
     def forks(self) -> bool:
@@ -178,6 +184,11 @@ class Plan:
 
     def trial(self, strategy: str, case: dict[str, str], seed: int) -> Trial:
         """Return the trial of one strategy, with the process settings that its declaration asks for."""
+        group = group_of(_registry.find_variant(self.question, strategy))
+        return msgspec.structs.replace(self._alone(strategy, case, seed), ahead=self._ahead.get(group, {}))
+
+    def _alone(self, strategy: str, case: dict[str, str], seed: int) -> Trial:
+        """Return the trial of one strategy that knows nothing of the others."""
         variant = _registry.find_variant(self.question, strategy)
         variables, skip = dict(variant.variables), ""
         if variant.preload:

@@ -78,6 +78,7 @@ def prepare(
     require(variant)
     converted = convert(trial) if variant.convert else None
     corpus = corpus_of(trial)
+    import_modules(trial.ahead)
     threads = import_ahead(variant.build, () if question.audit else trial.imports)
     malloc, peak = warm_instruments()
     cache = trial.case.get("page_cache", "")

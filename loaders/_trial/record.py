@@ -33,7 +33,9 @@ class Trial(msgspec.Struct, frozen=True):
     """What to run: one strategy, on one corpus, once.
 
     ``corpus`` is the directory of the corpus; ``epochs`` is how often it is read; ``outside`` are ``--with`` files;
-    ``imports`` are modules that earlier runs were seen to import while they were measured;
+    ``imports`` are modules that earlier runs were seen to import while they were measured; ``ahead`` are those, each
+    with the attributes used of it, that the other strategies of its group import: it imports them as well, as a server
+    does for forks, because what a process has imported decides how its memory allocator behaves afterwards;
     ``memory_limit`` is in bytes for the whole process tree, ``deadline`` in seconds. ``variables`` are set before the
     process starts; if ``skip`` gives a reason, it is not started. Without ``slow`` there is no slow consumer; without
     ``checked`` only the number of samples is checked of what the strategy delivers; without ``pinned`` the numbers of
@@ -50,6 +52,7 @@ class Trial(msgspec.Struct, frozen=True):
     outside: list[str] = []
     variables: dict[str, str] = {}
     imports: list[str] = []
+    ahead: dict[str, list[str]] = {}
     skip: str = ""
     memory_limit: int | None = None
     deadline: float = 600.0

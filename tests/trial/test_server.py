@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from loaders import _compare
+from loaders import _compare, _registry
 from loaders._corpus import Corpus
 from loaders._trial import Trial, pages, run_trial
 from loaders._trial.forks import Forks
@@ -213,6 +213,34 @@ def test_what_was_imported_is_frozen_until_a_fork_is_prepared(corpus: Corpus, tm
     trial = msgspec.structs.replace(_trial(corpus), strategy="planted", outside=[str(file)])
     record = run_trial(trial, corpus, server=server)
     assert (record.process, record.status) == ("forked", "ok"), record.message
+
+
+IMPORTED = '''
+import sys
+from loaders import variant
+
+@variant(question="decode")
+def planted(job):
+    """Imports nothing itself."""
+    asked = ("tensorflow", "skimage.io", "torch", "PIL.Image")
+    raise ValueError(" ".join(each for each in asked if each in sys.modules))
+'''
+
+
+def test_a_trial_has_imported_what_its_group_imports_however_it_starts(
+    corpus: Corpus, tmp_path: Path, forget: None
+) -> None:
+    """Else the allocator of a fresh one would keep less, and each of its epochs would map pages anew."""
+    file = tmp_path / "mine.py"
+    file.write_text(IMPORTED)
+    _registry.load_files([file])
+    plan = _compare.plan("decode", corpus, outside=(str(file),))
+    trial = plan.trial("planted", plan.cases[0], 1)
+    with Forks(_compare.groups_of([plan])) as forks:
+        records = [run_trial(trial, corpus), forks.run(trial, corpus)]
+    assert [each.process for each in records] == ["fresh", "forked"]
+    for each in records:
+        assert each.message.startswith("ValueError: tensorflow skimage.io PIL.Image ("), each.message
 
 
 def test_a_forked_trial_costs_a_quarter_of_an_import(corpus: Corpus) -> None:
