@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sized
 from typing import Any
@@ -65,13 +67,19 @@ def drawn(spec: Mapping[str, Any], description: str, unmeasured: Iterable[str] =
         letters.setdefault(text, _letter(letters))
     short = _shortened(spec, letters, is_text=False)
     # Vega's own output is parsed here: no document type, no entities.
-    root = ElementTree.fromstring(vl_convert.vegalite_to_svg(short))  # noqa: S314
+    root = ElementTree.fromstring(_laid_out(json.dumps(short)))  # noqa: S314
     texts = {letter: text for text, letter in letters.items()}
     for element in root.iter(f"{{{NAMESPACE}}}text"):
         element.text = texts.get(element.text or "", element.text)
     (small,) = _smaller(root)
     small.attrib = {"xmlns": NAMESPACE, "role": "img", "aria-label": description, "font-family": FONT, **small.attrib}
     return ElementTree.tostring(small, "unicode").translate(NOT_XML)
+
+
+@functools.cache
+def _laid_out(spec: str) -> str:
+    """Return what vl_convert makes of a specification; a page that is tried with fewer charts asks for most again."""
+    return vl_convert.vegalite_to_svg(spec)
 
 
 def _letter(letters: Sized) -> str:

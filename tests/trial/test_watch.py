@@ -68,13 +68,13 @@ def test_a_strategy_that_stands_still_is_ended_long_before_its_deadline(
 def test_a_trial_that_waits_for_its_turn_does_not_stand_still(
     strategy: Strategy, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(watch, "STILL", 2.0)
+    monkeypatch.setattr(watch, "STILL", 6.0)
     given, (answering, answers) = turns.Turns(tmp_path / "turns"), os.pipe()
     with contextlib.closing(given), ThreadPoolExecutor(1) as pool:
         run = pool.submit(strategy, "return np.split(right[0], 4)", epochs=2, turns=str(given.directory))
         run.add_done_callback(lambda _: os.write(answers, b"x"))
         assert given.is_asked(answering)
-        time.sleep(5)
+        time.sleep(14)
         given.give()
         assert given.is_asked(answering), run.result()
         given.end()
