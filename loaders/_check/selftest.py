@@ -149,9 +149,11 @@ class Selftest(msgspec.Struct, frozen=True):
 
 
 def key() -> str:
-    """Return the digest of the code that decides how a check ends."""
+    """Return the digest of the code that decides how a check ends, and of what its planted strategies are made of."""
     package = Path(__file__).parents[1]
-    files = sorted([package / "_judge.py", *(package / "_check").glob("*.py"), *(package / "_trial").glob("*.py")])
+    rooms = ("_check", "_trial", "questions/batching")
+    alone = (package / "_judge.py", package / "questions" / "selection.py")
+    files = sorted([*alone, *(file for room in rooms for file in (package / room).glob("*.py"))])
     return hashlib.blake2b(b"".join(file.read_bytes() for file in files), digest_size=4).hexdigest()
 
 

@@ -209,7 +209,7 @@ def test_what_it_raises_is_said_with_what_was_measured_until_then(probe: Probe) 
 
 
 def test_two_pipelines_are_held_against_each_other(probe: Probe) -> None:
-    done = probe(NUMBERS, "train.py:make", "train.py:slower", "--steps", "25", "--json", "--minutes", "2")
+    done = probe(NUMBERS, "train.py:make", "train.py:slower", "--steps", "25", "--json", "--minutes", "4")
     assert done.returncode == 1, done.stderr
     document: dict[str, Any] = json.loads(done.stdout)
     assert document["outcome"]["time"]["verdict"] == "slower"

@@ -44,7 +44,7 @@ def _planted(measure: Measure, corpus: Corpus, tmp_path: Path, body: str) -> Rec
     file = tmp_path / "planted.py"
     file.write_text(PLANTED.format(body=body))
     _registry.load_files([file])
-    return _trial(measure, corpus, "planted", {"work": "gil"}, outside=(str(file),), deadline=60.0)
+    return _trial(measure, corpus, "planted", {"work": "gil"}, outside=(str(file),), deadline=200.0)
 
 
 @pytest.mark.python
