@@ -218,7 +218,7 @@ def test_an_interrupted_comparison_keeps_its_trials_and_is_continued(results: Pa
         assert time.monotonic() < deadline, "no trial was finished"
         time.sleep(0.02)
     first.send_signal(signal.SIGINT)
-    _, errors = first.communicate(timeout=120)
+    _, errors = first.communicate(timeout=30)
     assert first.returncode == 130
     assert "the same command resumes" in errors
     assert "Traceback" not in errors

@@ -104,7 +104,7 @@ class _State:
         self.count = 0
         self.ran = {"a": 0, "b": 0}
         self.seconds = 0.0
-        self.judged: tuple[int, Outcome] | None = None
+        self.judged: Outcome | None = None
         self.paired: dict[Figure, list[Block]] = {}
         self.failed: dict[str, list[str]] = {"a": [], "b": []}
         self.skips: dict[str, str] = {}
@@ -126,7 +126,7 @@ class _State:
                 break
         self.count += 1
         self.measured.append(found)
-        self.paired = {}
+        self.judged, self.paired = None, {}
 
     def _records(self, seed: int) -> Iterator[tuple[str, dict[str, Any]]]:
         if self.subject.in_turn:
@@ -176,9 +176,9 @@ class _State:
 
     def outcome(self, questions: int) -> Outcome:
         """Judge the trials so far, once after each block."""
-        if self.judged is None or self.judged[0] != self.count:
-            self.judged = (self.count, self._outcome(questions))
-        return self.judged[1]
+        if self.judged is None:
+            self.judged = self._outcome(questions)
+        return self.judged
 
     def _outcome(self, questions: int) -> Outcome:
         subject = self.subject

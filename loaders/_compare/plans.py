@@ -108,9 +108,9 @@ class Plan:
         return groups
 
     @functools.cached_property
-    def _ahead(self) -> dict[tuple[str, ...], dict[str, list[str]]]:
-        """What the trials of each group import."""
-        return {group: {name: sorted(used) for name, used in found.items()} for group, found in self.groups.items()}
+    def _ahead(self) -> dict[tuple[str, ...], dict[str, set[str]]]:
+        """What the trials of each group import: ``groups``, found once."""
+        return self.groups
 
     @functools.cached_property
     def forks(self) -> bool:

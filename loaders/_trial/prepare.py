@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import gc
 import importlib
 import os
@@ -167,10 +168,12 @@ def import_modules(named: Mapping[str, Iterable[str]]) -> None:
         _import_operations()
 
 
+@functools.cache
 def _import_operations() -> None:
     """Import tf.data's operations, each of which TensorFlow imports when it is first used.
 
-    Otherwise the first run of nearly every strategy would be void (``loaders._trial.imports``). It takes 50 ms.
+    Otherwise the first run of nearly every strategy would be void (``loaders._trial.imports``). It takes 50 ms, once in
+    a process and its forks.
     """
     with contextlib.suppress(ImportError):
         from tensorflow.python.data import ops

@@ -283,7 +283,7 @@ def test_whoever_is_killed_nothing_isleft(
     assert parent.stdout.readline() == b"told\n"
     await_trial(tmp_path)
     parent.send_signal(how)
-    parent.communicate(timeout=120)
+    parent.communicate(timeout=20)
     assert left(variables) == []
 
 

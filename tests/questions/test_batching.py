@@ -14,6 +14,7 @@ from loaders import _compare, _registry
 from loaders._corpus import Corpus
 from loaders._errors import WrongOutputError
 from loaders._registry import Job
+from loaders._rows.figures import value
 from loaders._trial import Record, run_trial
 
 QUESTION = _registry.find_question("batching")
@@ -77,9 +78,12 @@ def _orphans() -> set[int]:
 
 def test_worker_processes_are_counted_and_none_stays(corpus: Corpus) -> None:
     before = _orphans()
-    record = _trial(corpus, "keras_pydataset_processes", deadline=200.0)
-    assert record.status == "ok", record.message
-    assert record.metrics.peak_memory_tree, "a busy machine may read it too seldom to be believed"
+    for _ in range(3):  # a busy machine may read the tree too seldom
+        record = _trial(corpus, "keras_pydataset_processes", deadline=200.0)
+        assert record.status == "ok", record.message
+        if value(record, "peak_memory_tree"):
+            break
+    assert value(record, "peak_memory_tree")
     assert _orphans() <= before
 
 

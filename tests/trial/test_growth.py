@@ -287,9 +287,9 @@ for index in range(1500):
 
 
 def decided(trial: Callable[[], Record]) -> Growth:
-    """Return the verdict of the first of ten trials that has one: on a busy machine several may decide nothing."""
+    """Return the verdict of the first of three trials that has one: on a busy machine one may decide nothing."""
     undecided = []
-    for _ in range(10):
+    for _ in range(3):
         found = trial().metrics.memory_growth
         assert found is not None
         if found.verdict != "undecided":

@@ -59,7 +59,7 @@ def test_a_trial_ends_with_whoever_asked_for_it(tmp_path: Path, how: signal.Sign
         assert time.monotonic() < deadline, "the trial did not begin"
         time.sleep(0.05)
     os.kill(asked.pid, how)
-    _, errors = asked.communicate(timeout=120)
+    _, errors = asked.communicate(timeout=30)
     assert _gone(int(pid_file.read_text()))
     if how != signal.SIGKILL:
         assert asked.returncode == 130

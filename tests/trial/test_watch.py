@@ -45,7 +45,7 @@ def test_a_good_strategy_is_ok_and_says_where_it_ran(strategy: Strategy) -> None
 def test_a_strategy_that_hangs_is_ended_at_its_deadline(strategy: Strategy) -> None:
     started = time.monotonic()
     record = strategy("time.sleep(60)\nreturn right", deadline=2.0)
-    assert time.monotonic() - started < 30
+    assert time.monotonic() - started < 10
     assert (record.status, record.metrics.epoch_time) == ("timed_out", None)
     assert "2 s" in record.message
 
@@ -137,8 +137,7 @@ def test_a_record_says_in_one_message_what_a_strategy_did(
     assert (record.status, record.message.startswith(message)) == (status, True), record.message
     assert len(record.message) < SAID + 10
     assert (record.metrics.epoch_time is not None) == (status == "ok")
-    if record.process == "forked":
-        assert strategy("return right").status == "ok", "its server is as it was"
+    assert strategy("return right").status == "ok"
 
 
 @EACH_START
