@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 import shlex
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -77,10 +79,20 @@ def render(
     environment.globals["both_instruments"] = lambda comparison: instruments.held_against(comparison, held)
     reference = readme.published(results)
     own = machine_name()
-    # One's own results first, then the published ones: whatever else is newest may be anybody's.
-    results = sorted(results, key=lambda each: (each.origin.machine != own, each is not reference))
+    # One's own results first, then the published ones, then what the README quotes besides: they have room before
+    # whatever else is newest, which may be anybody's.
+    quoted = [id(each) for each in readme.most_measured(reference, results)] if reference else []
+    results = sorted(
+        results,
+        key=lambda found: (
+            found.origin.machine != own,
+            found is not reference,
+            not any(id(each) in quoted for each in found.comparisons),
+        ),
+    )
     environment.globals.update(reference=reference, published=_verdicts(reference, results) if reference else {})
     template = environment.get_template("set.html.j2")
+    codes = Markup(environment.get_template("code.html.j2").render(_codes(results)))  # noqa: S704 - it escapes
     sections: list[Markup] = []
     left_out: list[str] = []
 
@@ -92,7 +104,7 @@ def render(
     reserved = {place: len(section) for place, section in least.items()}
     for found in results:
         reserved.pop(id(found), None)
-        free = MOST - sum(map(len, sections))
+        free = MOST - len(codes) - sum(map(len, sections))
         for room in ROOMS if found.answers else ROOMS[-1:]:
             is_least = room == ROOMS[-1]
             section = least[id(found)] if is_least and id(found) in least else rendered(found, room)
@@ -105,6 +117,7 @@ def render(
     return environment.get_template("page.html.j2").render(
         results=results,
         sections=sections,
+        codes=codes,
         left_out=left_out,
         home=home,
         files=files or {},
@@ -114,6 +127,28 @@ def render(
         hashes={"first": _hash(first), "script": _hash(script), "style": _hash(style)},
         constants=constants(),
     )
+
+
+APART = "\n\n\n"
+"""What stands between the functions of a strategy's code. Many are shared, and the page has each of them once."""
+
+
+def _codes(results: Sequence[ResultSet]) -> dict[str, object]:
+    """Return the parts of all code that is shown, and by question and strategy the places of its parts among them."""
+    parts: dict[str, int] = {}
+    listed: defaultdict[str, dict[str, list[int]]] = defaultdict(dict)
+    for comparison in (each for found in results if not found.is_older for each in found.comparisons):
+        for row in comparison.rows:
+            if row.source and row.strategy not in listed[row.question]:
+                places = [parts.setdefault(part, len(parts)) for part in row.source.split(APART)]
+                listed[row.question][row.strategy] = places
+    return {"parts": list(parts), "listed": listed}
+
+
+def _named(part: str) -> str:
+    """Return what a part of a strategy's code defines."""
+    found = re.search(r"^(?:def|class) (\w+)", part, re.MULTILINE)
+    return found[1] if found else "more"
 
 
 def _verdicts(found: ResultSet, results: Sequence[ResultSet]) -> dict[str, str]:
@@ -153,6 +188,7 @@ def templates() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.policies["json.dumps_kwargs"] = {"sort_keys": True, "separators": (",", ":")}
     environment.filters.update(
         duration=lambda each: columns.stacked(_words.estimated(each, _words.duration)),
         reading=lambda each: columns.stacked(_words.estimated(each.estimate, _words.duration)),
@@ -169,6 +205,7 @@ def templates() -> jinja2.Environment:
         growth_finding=findings.of_growth,
         level_finding=findings.of_level,
         short=_short,
+        named=_named,
         cures=findings.cures_of,
         multiple=lambda each: columns.stacked(_words.multiple(each)),
         calibration_finding=findings.of_calibration,
@@ -224,7 +261,8 @@ def templates() -> jinja2.Environment:
 def _short(found: Any) -> Any:
     """Return a number, or what holds numbers, with six digits: a page has tens of thousands, and shows three."""
     if isinstance(found, float):
-        return float(f"{found:.6g}")
+        shown = float(f"{found:.6g}")
+        return int(shown) if shown.is_integer() else shown
     if isinstance(found, Mapping):
         return {key: _short(each) for key, each in found.items()}
     return [_short(each) for each in found] if isinstance(found, list | tuple) else found

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import re
 import shutil
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -467,3 +469,41 @@ def test_charts_of_one_machine_do_not_keep_out_another_that_answers(
     short = page.render(results)
     assert short.count('class="set"') == 2
     assert len(short) < len(whole)
+
+
+def test_each_function_stands_once_however_many_strategies_use_it(tmp_path: Path) -> None:
+    of: dict[str, Any] = {"question": "batching", "case": {"data": "x1", "augment": "off"}}
+    write_log(tmp_path, [record(each, 0, run="a", **of) for each in ("path_generator", "path_generator_pool")])
+    write_log(tmp_path, [record("path_generator", 0, run="b", **of)], machine="other")
+    results = sets.collect(tmp_path)
+    html = page.render(results)
+    rows = {row.strategy: row for found in results for each in found.comparisons for row in each.rows}
+    parts = {part for row in rows.values() for part in row.source.split("\n\n\n")}
+    assert len(parts) < sum(len(row.source.split("\n\n\n")) for row in rows.values()), "they share one"
+    held = re.findall(r'<pre id="c(\d+)"><code>(.*?)</code></pre>', html, re.DOTALL)
+    assert sorted(unescape(each) for _, each in held) == sorted(parts)
+    for name, row in rows.items():
+        listed = re.search(rf'<li id="code-batching-{name}">(.*?)</li>', html)
+        assert listed
+        places = re.findall(r'href="#c(\d+)"', listed[1])
+        assert "\n\n\n".join(unescape(dict(held)[place]) for place in places) == row.source
+    assert html.count('href="#code-batching-path_generator"') == 2, "in each set"
+
+
+def test_what_the_readme_quotes_has_room_before_what_is_newer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def at(day: int, *, rounds: int, run: str) -> list[Record]:
+        started = f"2026-11-{day}T00:00:00+00:00"
+        found = [
+            record(each, index, time=1.0, run=run)
+            for index in range(rounds)
+            for each in ("numpy_to_numpy", "mixed_copy")
+        ]
+        return [msgspec.structs.replace(each, size="full", started=started) for each in found]
+
+    monkeypatch.setenv("LOADERS_MACHINE", "mine")
+    for machine, day, rounds in ((readme.PUBLISHED, 20, 3), ("reference-more", 21, 6), ("anybody", 22, 6)):
+        write_log(tmp_path, at(day, rounds=rounds, run=machine), machine=machine)
+    results = sets.collect(tmp_path)
+    assert results[0].origin.machine == "anybody", "it is the newest"
+    shown = re.findall(r'class="set" data-machine="(.*?)"', page.render(results))
+    assert shown == [readme.PUBLISHED, "reference-more", "anybody"]

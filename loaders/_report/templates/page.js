@@ -217,6 +217,11 @@ const toFastest = (section, out) => {
     }
   }
 };
+// What the filter looks at: a row's strategy and what is said of it, without its code and command.
+const wordsOf = (row) => {
+  row.words ??= [...row.cells[0].childNodes].map((each) => (each.nodeName === "DETAILS" ? "" : each.textContent)).join(" ").toLowerCase();
+  return row.words;
+};
 const outOf = (controls) => controls.elements.out.value.split(",").filter(Boolean);
 const update = (section) => {
   const controls = section.querySelector(".controls");
@@ -225,9 +230,9 @@ const update = (section) => {
   const wanted = filter.value.trim().toLowerCase();
   for (const each of all(".case", section)) each.hidden = Boolean(box) && box.value !== "all" && each.dataset.case !== box.value;
   for (const each of all("table.ranking", section)) each.classList.toggle("brief", !every?.checked);
-  const rows = all("tr[data-words]", section);
-  for (const row of rows) row.hidden = !row.dataset.words.toLowerCase().includes(wanted) || left.includes(row.dataset.strategy);
-  for (const tier of all(".tier", section)) tier.hidden = !all("tr[data-words]", tier).some((row) => !row.hidden);
+  const rows = all("table.ranking tbody tr", section);
+  for (const row of rows) row.hidden = !wordsOf(row).includes(wanted) || left.includes(row.dataset.strategy);
+  for (const tier of all(".tier", section)) tier.hidden = !all("table.ranking tbody tr", tier).some((row) => !row.hidden);
   const fresh = ["baseline", "epochs", "out", "sort"].filter((name) => controls.elements[name].value !== section.dataset[name]);
   if (fresh.includes("baseline")) rebase(section, baseline.value);
   if (fresh.includes("epochs") && epochs.checkValidity() && epochs.value) totals(section, Number(epochs.value));
@@ -311,7 +316,14 @@ const unwrap = (view) => {
   made.innerHTML = raw.textContent;
   raw.replaceWith(made.content);
 };
-// A view is prepared when it is first shown: buttons in headings, names beside the figures of cards, code in every case.
+// Each function stands once on the page; rows and the chooser put together what a strategy is made of.
+const codeOf = (question, strategy) => {
+  const codes = document.getElementById("code");
+  if (codes) unwrap(codes);
+  const parts = all(`#${CSS.escape(`code-${question}-${strategy}`)} a`).map((each) => document.getElementById(each.hash.slice(1)));
+  return parts.map((each) => each.textContent).join("\n\n\n");
+};
+// A view is prepared when it is first shown: buttons in headings, names beside the figures of cards.
 const prepared = new WeakSet();
 const prepare = (view) => {
   if (prepared.has(view)) return;
@@ -339,10 +351,14 @@ const prepare = (view) => {
     });
     heading.append(button);
   }
-  for (const place of all(".elsewhere", view)) {
-    const name = place.closest("tr").dataset.strategy;
-    const code = all(`tr[data-strategy="${CSS.escape(name)}"] pre`, view)[0];
-    if (code) place.closest("details").addEventListener("toggle", () => place.replaceWith(code.cloneNode(true)), { once: true });
+  for (const link of all("a.code", view)) {
+    const put = () => {
+      const [box, code] = ["pre", "code"].map((each) => document.createElement(each));
+      code.textContent = codeOf(view.dataset.view, link.closest("tr").dataset.strategy);
+      box.append(code);
+      link.parentElement.replaceWith(box);
+    };
+    link.closest("details").addEventListener("toggle", put, { once: true });
   }
   enlargeable(view);
   if (view.matches("section.comparison")) control(view);
@@ -477,14 +493,12 @@ const advise = (section) => {
     line.className = one.kind === "recommended" ? "picked" : "";
   }
   const { question } = form.elements.choice.selectedOptions[0].dataset;
-  const comparison = section.closest("section.set")?.querySelector(`section.comparison[id$="-${question}"]`);
-  snippet.hidden = !comparison || !decision.recommended;
+  snippet.hidden = !section.closest("section.set") || !decision.recommended;
   snippet.querySelector("summary").textContent = `Code of ${decision.recommended}`;
   snippet.ontoggle = () => {
     if (!snippet.open) return;
-    prepare(comparison);
-    const code = comparison.querySelector(`tr[data-strategy="${decision.recommended}"] details pre code`);
-    snippet.querySelector("pre code").textContent = code ? code.textContent : "Its code is in its author's own file.";
+    const code = codeOf(question, decision.recommended);
+    snippet.querySelector("pre code").textContent = code || "Its code is in its author's own file.";
   };
   snippet.ontoggle();
 };
