@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from markupsafe import Markup
 
@@ -58,9 +59,9 @@ def time_name(rows: Sequence[Row]) -> str:
     return TIME_METRICS[rows[0].ranked_by] if rows else "time"
 
 
-def of_case(comparison: Comparison, rows: Sequence[Row]) -> list[Chart]:
-    """Return the charts for one case of a comparison, in the order of ``CHARTS``."""
-    return [chart for draw in CHARTS if (chart := draw(comparison, rows))]
+def of_case(comparison: Comparison, rows: Sequence[Row], count: int | None = None) -> list[Chart]:
+    """Return the charts for one case of a comparison, in the order of ``CHARTS``, and draw no others than these."""
+    return list(islice(filter(None, (draw(comparison, rows) for draw in CHARTS)), count))
 
 
 def time_chart(comparison: Comparison, rows: Sequence[Row]) -> Chart:

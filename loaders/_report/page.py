@@ -49,7 +49,7 @@ ROOMS = (
     Room(1, 1, brief=True),
     Room(0, 0, brief=True),
 )
-"""The first of these for which there is room."""
+"""From the largest to the smallest. The largest for which there is room is taken."""
 
 MOST_MISSING = 3
 """Strategies of a table that are not measured yet, each with a row of its own; more of them share one."""
@@ -105,14 +105,17 @@ def render(
     for found in results:
         reserved.pop(id(found), None)
         free = MOST - len(codes) - sum(map(len, sections))
-        for room in ROOMS if found.answers else ROOMS[-1:]:
-            is_least = room == ROOMS[-1]
-            section = least[id(found)] if is_least and id(found) in least else rendered(found, room)
-            if len(section) <= (free if is_least else free - sum(reserved.values())):
-                sections.append(section)
-                break
-        else:
+        shown = least.get(id(found)) or rendered(found, ROOMS[-1])
+        if len(shown) > free:
             left_out.append(found.title)
+            continue
+        # From the smallest, so that few charts are drawn that are not shown.
+        for room in reversed(ROOMS[:-1]) if found.answers else ():
+            section = rendered(found, room)
+            if len(section) > free - sum(reserved.values()):
+                break
+            shown = section
+        sections.append(shown)
     first, script, style = (part(name) for name in ("first.js", "page.js", "page.css"))
     return environment.get_template("page.html.j2").render(
         results=results,

@@ -17,7 +17,7 @@ from loaders._check.run import Outcome
 from loaders._check.selftest import Checked
 from loaders._claims import claims
 from loaders._evidence import Count, Experiment
-from loaders._report import linked, page, readme, sets
+from loaders._report import linked, page, readme, sets, svg
 from loaders._stats import Estimate
 from loaders._trial import log
 from loaders._trial.metrics import Disturbance, Metrics
@@ -507,3 +507,19 @@ def test_what_the_readme_quotes_has_room_before_what_is_newer(tmp_path: Path, mo
     assert results[0].origin.machine == "anybody", "it is the newest"
     shown = re.findall(r'class="set" data-machine="(.*?)"', page.render(results))
     assert shown == [readme.PUBLISHED, "reference-more", "anybody"]
+
+
+def test_charts_that_are_not_shown_are_not_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _swept(tmp_path)
+    results = sets.collect(tmp_path)
+    count, drawn = 0, svg.drawn
+
+    def counted(*of: Any, **how: Any) -> Any:
+        nonlocal count
+        count += 1
+        return drawn(*of, **how)
+
+    monkeypatch.setattr(svg, "drawn", counted)
+    monkeypatch.setattr(page, "ROOMS", page.ROOMS[-2:])
+    html = page.render(results)
+    assert html.count("<figure") == count == 1, "the first of the first case"

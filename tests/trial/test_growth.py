@@ -287,15 +287,19 @@ for index in range(1500):
 
 
 def decided(trial: Callable[[], Record]) -> Growth:
-    """Return the verdict of the first of three trials that has one: on a busy machine one may decide nothing."""
-    undecided = []
-    for _ in range(3):
+    """Return the verdict of the first of three trials that has one: on a busy machine one may decide nothing.
+
+    A trial whose memory was read too seldom to be judged at all is run again, at most seven times.
+    """
+    undecided: list[Growth] = []
+    unread: list[Growth] = []
+    while len(undecided) < 3 and len(unread) <= 7:
         found = trial().metrics.memory_growth
         assert found is not None
         if found.verdict != "undecided":
             return found
-        undecided.append(found)
-    raise AssertionError(undecided)
+        (unread if found.message.startswith("the trace is too short") else undecided).append(found)
+    raise AssertionError(undecided + unread)
 
 
 @pytest.mark.python
