@@ -84,7 +84,9 @@ def test_no_results_at_all_are_said_on_the_page(project: Path) -> None:
     shutil.rmtree(project / "results" / "box")
     done = publish(project)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "There are no results yet" in (project / ".asv" / "html" / "comparison.html").read_text("utf-8")
+    html = (project / ".asv" / "html" / "comparison.html").read_text("utf-8")
+    assert "There are no results yet" in html
+    assert 'id="code"' not in html, "nor any code"
 
 
 def test_a_folder_of_everything_that_may_lie_in_it(project: Path) -> None:
