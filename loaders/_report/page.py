@@ -81,16 +81,17 @@ def render(
     own = machine_name()
     # One's own results first, then the published ones, then what the README quotes besides: they have room before
     # whatever else is newest, which may be anybody's.
-    quoted = [id(each) for each in readme.most_measured(reference, results)] if reference else []
+    quoted = readme.most_measured(reference, results) if reference else []
+    places = set(map(id, quoted))
     results = sorted(
         results,
         key=lambda found: (
             found.origin.machine != own,
             found is not reference,
-            not any(id(each) in quoted for each in found.comparisons),
+            places.isdisjoint(map(id, found.comparisons)),
         ),
     )
-    environment.globals.update(reference=reference, published=_verdicts(reference, results) if reference else {})
+    environment.globals.update(reference=reference, published=_verdicts(reference, quoted) if reference else {})
     template = environment.get_template("set.html.j2")
     codes = Markup(environment.get_template("code.html.j2").render(_codes(results)))  # noqa: S704 - it escapes
     sections: list[Markup] = []
@@ -154,12 +155,11 @@ def _named(part: str) -> str:
     return found[1] if found else "more"
 
 
-def _verdicts(found: ResultSet, results: Sequence[ResultSet]) -> dict[str, str]:
+def _verdicts(found: ResultSet, comparisons: Sequence[Comparison]) -> dict[str, str]:
     """Return the published verdict on each claim, with its machine and date: ``on reference-amd, 2026-11-22: holds``.
 
     It is that of whoever has measured most of its question, as in the README.
     """
-    comparisons = readme.most_measured(found, results)
     of = {each.question: f"on {each.environment.machine}, {each.started[:10]}" for each in comparisons}
     otherwise = f"on {found.origin.machine}, {found.started[:10]}"
     return {
