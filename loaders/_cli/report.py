@@ -20,8 +20,9 @@ from loaders._errors import InputError
     show_default=True,
     help="The page; figures, trials and their schema are written beside it.",
 )
+@click.option("--each-machine", is_flag=True, help="Write a page for each machine as well, with all of its charts.")
 @options.outside
-def command(out: Path, outside: Sequence[str]) -> None:
+def command(out: Path, outside: Sequence[str], *, each_machine: bool) -> None:
     """Write the comparison page, with figures and trials beside it; `asv publish` adds them to its site."""
     from loaders._report import asv_files, export, page, sets
     from loaders._trial import log
@@ -34,5 +35,10 @@ def command(out: Path, outside: Sequence[str]) -> None:
         files = export.write_beside(out, comparisons, log.results_root())
     except OSError as error:
         raise InputError(f"cannot write beside {out}: {error.strerror or error}") from error
-    write(out, page.render(comparisons, asv_files.read(log.results_root()), files=files))
+    held = asv_files.read(log.results_root())
+    if each_machine:
+        for name, text in page.rendered(comparisons, held, out.name, home=None, files=files).items():
+            write(out.with_name(name), text)
+    else:
+        write(out, page.render(comparisons, held, files=files))
     click.echo(f"comparison page: {out.absolute().as_uri()}")

@@ -44,7 +44,8 @@ class ComparisonPage(OutputPublisher):  # type: ignore[misc] # asv ships without
         results = Path(conf.results_dir)
         comparisons, held = sets.collect(results, log.warning), asv_files.read(results, log.warning)
         files = export.write_beside(site / PAGE, comparisons, results)
-        _durable.write(site / PAGE, page.render(comparisons, held, home="index.html", files=files))
+        for name, text in page.rendered(comparisons, held, PAGE, home="index.html", files=files).items():
+            _durable.write(site / name, text)
         index = site / "index.html"
         _durable.write(index, linked(index.read_text(encoding="utf-8")))
         log.info(f"the comparison page: {(site / PAGE).absolute().as_uri()}")

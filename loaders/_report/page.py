@@ -20,7 +20,7 @@ from loaders._advise.choose import WORTH
 from loaders._check import equivalence, selftest
 from loaders._contract import TIERS
 from loaders._judge import MEMORY_SHARE, MOST_ROUNDS, RESOLUTION, TIME_MARGIN
-from loaders._report import charts, chooser, columns, findings, instruments, opening, readme
+from loaders._report import charts, chooser, columns, export, findings, instruments, opening, readme
 from loaders._report.asv_files import AsvResult
 from loaders._report.sets import ResultSet
 from loaders._resolution import Calibration
@@ -69,11 +69,14 @@ def render(
     *,
     home: str | None = None,
     files: Mapping[str, str] | None = None,
+    only: str | None = None,
+    pages: Mapping[str, str] | None = None,
 ) -> str:
     """Return the page.
 
     ``held`` is asv's own results; ``home`` is the address of its index page, if it exists, and ``files`` says by
-    address what lies beside the page.
+    address what lies beside the page. ``only`` names the machine whose results are shown, by default those of all;
+    ``pages`` holds the addresses of further pages by machine, that of the page of all machines under ``ALL``.
     """
     environment = templates()
     environment.globals["both_instruments"] = lambda comparison: instruments.held_against(comparison, held)
@@ -91,28 +94,31 @@ def render(
             places.isdisjoint(map(id, found.comparisons)),
         ),
     )
-    environment.globals.update(reference=reference, published=_verdicts(reference, quoted) if reference else {})
+    results = [found for found in results if only in (None, found.origin.machine)]
+    environment.globals.update(
+        reference=reference, published=_verdicts(reference, quoted) if reference else {}, pages=pages or {}
+    )
     template = environment.get_template("set.html.j2")
     codes = Markup(environment.get_template("code.html.j2").render(_codes(results)))  # noqa: S704 - it escapes
     sections: list[Markup] = []
-    left_out: list[str] = []
+    left_out: list[ResultSet] = []
 
-    def rendered(found: ResultSet, room: Room) -> Markup:
-        return Markup(template.render(set=found, room=room, home=home))  # noqa: S704 - the template escapes
+    def filled(found: ResultSet, room: Room) -> Markup:
+        return Markup(template.render(set=found, room=room, home=home, only=only))  # noqa: S704 - the template escapes
 
     # Charts of one set must not keep out another that answers too.
-    least = {id(found): rendered(found, ROOMS[-1]) for found in results[1:] if found.answers}
+    least = {id(found): filled(found, ROOMS[-1]) for found in results[1:] if found.answers}
     reserved = {place: len(section) for place, section in least.items()}
     for found in results:
         reserved.pop(id(found), None)
         free = MOST - len(codes) - sum(map(len, sections))
-        shown = least.get(id(found)) or rendered(found, ROOMS[-1])
+        shown = least.get(id(found)) or filled(found, ROOMS[-1])
         if len(shown) > free:
-            left_out.append(found.title)
+            left_out.append(found)
             continue
         # From the smallest, so that few charts are drawn that are not shown.
         for room in reversed(ROOMS[:-1]) if found.answers else ():
-            section = rendered(found, room)
+            section = filled(found, room)
             if len(section) > free - sum(reserved.values()):
                 break
             shown = section
@@ -125,12 +131,34 @@ def render(
         left_out=left_out,
         home=home,
         files=files or {},
+        only=only,
+        all_machines=ALL,
         first=Markup(first),  # noqa: S704 - our own
         script=Markup(script),  # noqa: S704 - our own
         style=Markup(style),  # noqa: S704 - our own
         hashes={"first": _hash(first), "script": _hash(script), "style": _hash(style)},
         constants=constants(),
     )
+
+
+ALL = ""
+"""The key of the page of all machines."""
+
+
+def rendered(
+    results: Sequence[ResultSet], held: Sequence[AsvResult], name: str, *, home: str | None, files: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the page of all machines and one of each machine, by the names of their files; the first has ``name``.
+
+    On the first page machines share the room; on its own page each has all of it.
+    """
+    machines = dict.fromkeys(found.origin.machine for found in results)
+    named = {each: f"{Path(name).stem}-{each}.html" for each in machines if export.PLAIN.fullmatch(each)}
+    pages = {ALL: name, **(named if len(machines) > 1 else {})}
+    return {
+        address: render(results, held, home=home, files=files, only=machine or None, pages=pages)
+        for machine, address in pages.items()
+    }
 
 
 APART = "\n\n\n"

@@ -471,6 +471,30 @@ def test_charts_of_one_machine_do_not_keep_out_another_that_answers(
     assert len(short) < len(whole)
 
 
+def test_each_machine_has_a_page_of_its_own_where_no_other_takes_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _swept(tmp_path)
+    write_log(tmp_path, run_of("b"), machine="other")
+    write_log(tmp_path, run_of("c"), machine="odd name")
+    results = sets.collect(tmp_path)
+    least = max(len(page.render(results, only=each.origin.machine)) for each in results) - len(page.render([]))
+    monkeypatch.setattr(page, "MOST", least + 1000)
+    texts = page.rendered(results, [], "all.html", home=None, files={})
+    assert list(texts) == ["all.html", "all-box.html", "all-other.html"], "no file is named after what is no name"
+    shown = {name: re.findall(r'class="set" data-machine="(.*?)"', text) for name, text in texts.items()}
+    assert set(shown["all-box.html"]) == {"box"}
+    assert set(shown["all-other.html"]) == {"other"}
+    assert texts["all-box.html"].count("<figure") > texts["all.html"].count("<figure")
+    for machine in ("box", "other"):
+        assert f'href="all-{machine}.html"' in texts["all.html"]
+        assert 'href="all.html"' in texts[f"all-{machine}.html"]
+        assert f'href="all-{machine}.html' not in texts[f"all-{machine}.html"], "it says of itself that it is elsewhere"
+    cut = next(each for each in results if each.origin.machine == "other")
+    assert f'href="all-other.html#{cut.id}' in texts["all.html"], "what is cut says where the rest is"
+    assert list(page.rendered(results[:1], [], "all.html", home=None, files={})) == ["all.html"], "of one machine"
+
+
 def test_each_function_stands_once_however_many_strategies_use_it(tmp_path: Path) -> None:
     of: dict[str, Any] = {"question": "batching", "case": {"data": "x1", "augment": "off"}}
     write_log(tmp_path, [record(each, 0, run="a", **of) for each in ("path_generator", "path_generator_pool")])

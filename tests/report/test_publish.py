@@ -56,6 +56,15 @@ def test_the_page_is_written_and_linked(project: Path) -> None:
     assert (site / "index.json").exists(), "asv's own site is whole"
 
 
+def test_several_machines_have_a_page_each(project: Path) -> None:
+    write_log(project / "results", run_of("b"), machine="other")
+    done = publish(project)
+    assert done.returncode == 0, done.stdout + done.stderr
+    site = project / ".asv" / "html"
+    assert 'href="comparison-other.html' in (site / "comparison.html").read_text("utf-8")
+    assert 'data-machine="other"' in (site / "comparison-other.html").read_text("utf-8")
+
+
 def test_files_that_are_not_results_are_named_and_left_out(project: Path) -> None:
     box = project / "results" / "box"
     (box / "machine.json").write_text('{"machine": "box", "version": 1}')
