@@ -270,6 +270,25 @@ def test_those_that_keep_nothing_go_on_until_it_is_known_which_of_them_is_fastes
     assert schedule.goes_on(records, until=0.5) == set(alike)
 
 
+@pytest.mark.parametrize(("wobble", "goes_on"), [(0.3, True), (0.01, False)])
+def test_a_total_that_a_headline_states_goes_on_until_it_is_known_well(wobble: float, *, goes_on: bool) -> None:
+    """Steady epochs are known within 1 %, and the total of what is loaded once rests on how long that took."""
+    case = _registry.find_question("batching").default_case
+    records = []
+    for index in range(8):
+        sign = (-1) ** index
+        for name, steady, first in (("path_generator", 1.0, 1.0), ("load_all", 0.01, 3 * math.exp(wobble * sign))):
+            metrics = Metrics(
+                epoch_time=first,
+                steady_time=steady * math.exp(0.002 * sign * (1 if first == 1.0 else -1)),
+                start_time=first - steady,
+                peak_memory=2**26 if first == 1.0 else 2**28,
+            )
+            record = msgspec.structs.replace(RECORD, question="batching", strategy=name, case=case, round=index)
+            records.append(msgspec.structs.replace(record, run="r", metrics=metrics))
+    assert schedule.goes_on(records, until=0.05) == ({"path_generator", "load_all"} if goes_on else set())
+
+
 def test_a_precision_ends_a_case_whose_ratios_reach_it_and_24_rounds_end_all(planned: Plan, timed: Timed) -> None:
     whole = dataclasses.replace(planned, rounds=24, until=0.05)
     assert len(_compare.run(whole)) == 8 * 6, "noise of one per cent leaves nothing open"

@@ -15,8 +15,8 @@ import msgspec
 
 from loaders import _registry, _rows
 from loaders._compare.plans import Plan
-from loaders._judge import Best, Judged, fitted
-from loaders._rows import Row
+from loaders._judge import TIME_MARGIN, Best, Judged, fitted
+from loaders._rows import Row, headline, plain
 from loaders._stats import Estimate
 from loaders._trial import Record
 from loaders._trial.metrics import Metrics
@@ -179,7 +179,7 @@ def _contenders(rows: Sequence[Row]) -> set[str]:
 
 def _best_of_plain(rows: Sequence[Row]) -> Best | None:
     """Return the best of those that keep and convert nothing: others are no option where the data does not fit."""
-    among = [row.strategy for row in _rows.plain(rows)]
+    among = [row.strategy for row in plain(rows)]
     return fitted({row.strategy: row.times for row in rows if row.times}).best(among) if among else None
 
 
@@ -190,7 +190,7 @@ class Open:
     Attributes
     ----------
     figure
-        ``time`` or ``memory``.
+        ``time``, ``total`` or ``memory``.
     half
         Half the width of its 95 % interval, as a share; infinite after a single round.
     rounds
@@ -218,6 +218,7 @@ def open_ratios(plan: Plan, records: Sequence[Record]) -> list[Open]:
 def _open(rows: Sequence[Row], until: float | None) -> list[Open]:
     """Return the ratios of one case that are undecided, or wider than ``until`` where a headline rests on them."""
     leading = _contenders(rows)
+    totals = _of_headline(rows)
     baseline = next((row.strategy for row in rows if row.is_baseline), "")
     fastest = next((row.strategy for row in rows if row.in_best and row.best is None), "")
     ahead = _best_of_plain(rows)
@@ -229,17 +230,37 @@ def _open(rows: Sequence[Row], until: float | None) -> list[Open]:
             ("time", fastest, row.best),
             ("time", ahead.fastest if ahead else "", _among(ahead, row.strategy)),
             ("time", row.matches or "", row.pair),
+            ("total", baseline, totals.get(row.strategy)),
             ("memory", baseline, row.peak_ratio),
         ):
             if judged is None or not judged.ratio.resolved:
                 continue  # more rounds of what the instrument cannot resolve would not help
             half = half_width(judged.ratio)
-            wide = until is not None and figure == "time" and row.strategy in leading and half > until
+            rests = figure == "total" or (figure == "time" and row.strategy in leading)
+            wide = until is not None and rests and half > until
             if wide or judged.verdict == "undecided":
                 needed = _rounds(judged, half, until if wide else None)
                 pair = figure, frozenset((row.strategy, other))
                 found.setdefault(pair, Open(row.case, row.strategy, other, figure, half, needed))
     return list(found.values())
+
+
+def _of_headline(rows: Sequence[Row]) -> dict[str, Judged]:
+    """Return the ratios to the baseline that a headline may state of totals: of the best, and of the best plain ones.
+
+    Empty where it states the time of an epoch, as ``Row.ratio`` does.
+    """
+    baseline = next((row for row in rows if row.is_baseline), None)
+    if baseline is None:
+        return {}
+    same, times, over_all = headline(rows, baseline)
+    if not over_all or baseline not in same:
+        return {}
+    fit = fitted(times)
+    groups = [{row.strategy for row in each} & set(fit.strategies) for each in (same, plain(same))]
+    best = {name for group in groups if group for name in fit.best(group).names} - {baseline.strategy}
+    ratios = {name: fit.compare(name, baseline.strategy, margin=TIME_MARGIN) for name in sorted(best)}
+    return {name: each for name, each in ratios.items() if each}
 
 
 def _among(best: Best | None, strategy: str) -> Judged | None:

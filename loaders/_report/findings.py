@@ -17,7 +17,7 @@ from loaders import _scale
 from loaders._judge import TIME_MARGIN, Judged, fitted, holm
 from loaders._law import Law
 from loaders._resolution import INSTRUMENTS, Calibration
-from loaders._rows import EPOCHS, CaseLaws, Comparison, Row, plain, worked_first
+from loaders._rows import EPOCHS, CaseLaws, Comparison, Row, differs_at_first, loaders_of, plain, worked_first
 from loaders._stats import Estimate, ratio_of
 from loaders._words import (
     amount,
@@ -36,9 +36,6 @@ from loaders._words import (
 
 FAT = 2
 """Peak memory over the baseline's: a slow strategy whose interval lies wholly above this is to be avoided."""
-
-AT_ONCE = 1.25
-"""Ratio of the first epoch (less its start) to a steady one, above which it did work that later epochs skip."""
 
 BOUNDED = ("level", "saturating")
 """The memory laws without unlimited growth with the data."""
@@ -78,11 +75,6 @@ def _corrected(said: Sequence[_Said]) -> list[str]:
     tested = [each for each in said if each.p_value is not None]
     holds = dict(zip(map(id, tested), holm([each.p_value or 0.0 for each in tested]), strict=True))
     return list(filter(None, (each.text if holds.get(id(each), True) else each.otherwise for each in said)))
-
-
-def loaders_of(rows: Sequence[Row]) -> list[Row]:
-    """Return the strategies that may be named first: no ceilings, and none kept only because readers have that code."""
-    return [row for row in rows if not row.ceiling and not row.historic]
 
 
 def leaders(rows: Sequence[Row]) -> list[Row]:
@@ -231,13 +223,6 @@ def of_total(rows: Sequence[Row], missing: Sequence[Row] = ()) -> str:
         which = f"are fastest{those} and cannot be told apart: {names[0]} takes {takes}"
     included = ", including conversion" if any(row.converts for row in known) else ""
     return f"Over {EPOCHS} epochs{included}, {_listed(names)} {which}{beside}"
-
-
-def differs_at_first(row: Row) -> bool:
-    """Whether the first epoch, beyond its start, does work that later epochs skip."""
-    if not (row["epoch"] and row["steady"]):
-        return False
-    return row["epoch"].value - max(0.0, row.beginning or 0.0) > AT_ONCE * row["steady"].value
 
 
 def frontier(rows: Sequence[Row], memory: str = "peak") -> list[Row]:

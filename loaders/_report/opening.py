@@ -17,7 +17,7 @@ from loaders import _words
 from loaders._judge import TIME_MARGIN, Fitted, Judged, fitted, holm
 from loaders._law import Law
 from loaders._report import findings
-from loaders._rows import EPOCHS, Comparison, Row, plain, total, worked_first
+from loaders._rows import EPOCHS, Comparison, Row, headline, loaders_of, plain
 from loaders._words import amount, small_amount, times
 
 FITS = ", all of which fit into memory"
@@ -77,7 +77,7 @@ def _drafts(comparison: Comparison) -> Iterator[_Draft]:
     case, rows = comparison.cases[0]
     laws = comparison.laws_of(case)
     baseline = next((row for row in rows if row.is_baseline), None)
-    if pairs := [row for row in findings.loaders_of(rows) if row.pair and row.pair.ratio.low is not None]:
+    if pairs := [row for row in loaders_of(rows) if row.pair and row.pair.ratio.low is not None]:
         yield _of_pairs(comparison, pairs)
     elif baseline is not None and baseline["time"] and baseline.tier == "identical":
         yield from _of_fastest(comparison, rows, baseline, laws)
@@ -102,18 +102,10 @@ def _of_pairs(comparison: Comparison, pairs: Sequence[Row]) -> _Draft:
 def _of_fastest(
     comparison: Comparison, rows: Sequence[Row], baseline: Row, laws: Mapping[str, Law]
 ) -> Iterator[_Draft]:
-    same = [row for row in findings.loaders_of(rows) if row["time"] and row.tier == baseline.tier]
-    over_all = any(row.converts or worked_first(row) or findings.differs_at_first(row) for row in same)
-    if over_all:
-        same = [row for row in same if row.parts]
+    same, times, over_all = headline(rows, baseline)
     if baseline not in same or len(same) == 1:
         return
-    fit = fitted(
-        {
-            row.strategy: {index: total(parts) for index, parts in row.parts.items()} if over_all else row.times
-            for row in same
-        }
-    )
+    fit = fitted(times)
     chosen = _leanest(fit, same)
     grows = chosen.strategy in laws and laws[chosen.strategy].kind == "linear"
     when = comparison.about.when + (FITS if grows else "")
@@ -196,7 +188,7 @@ def _so_far(comparison: Comparison, baseline: Row) -> str:
     """Say how many of the strategies with the same output have been measured; empty if all have."""
     case, rows = comparison.cases[0]
     able, missing = ([row for row in each if row.tier == baseline.tier] for each in (rows, comparison.missing(case)))
-    return findings.among([row for row in findings.loaders_of(able) if row["time"]], able, missing)
+    return findings.among([row for row in loaders_of(able) if row["time"]], able, missing)
 
 
 def _p_value(fit: Fitted, row: Row, baseline: Row, picked_from: int) -> float:

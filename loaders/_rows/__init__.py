@@ -3,6 +3,7 @@
 from loaders._rows.build import about, comparison, disturbed
 from loaders._rows.declared import EPOCHS, FIGURES, MEASURED
 from loaders._rows.figures import total
+from loaders._rows.headline import differs_at_first, headline, loaders_of
 from loaders._rows.values import (
     BUSY,
     About,
@@ -27,8 +28,11 @@ __all__ = [
     "Row",
     "about",
     "comparison",
+    "differs_at_first",
     "disturbed",
     "document",
+    "headline",
+    "loaders_of",
     "plain",
     "total",
     "worked_first",

@@ -10,7 +10,7 @@ from loaders._contract import OrderQuality
 from loaders._judge import Judged
 from loaders._law import Law
 from loaders._report import findings
-from loaders._rows import Row, comparison
+from loaders._rows import Row, comparison, loaders_of
 from loaders._stats import Estimate
 from loaders._trial.growth import Growth
 from loaders._trial.metrics import MemoryTrace, Metrics
@@ -296,7 +296,7 @@ def test_what_is_kept_for_readers_is_never_named_first() -> None:
         for row in _rows(rounds=3, numpy_to_numpy=2.0, mixed_copy=1.0)
     ]
     assert all(row.strategy != "mixed_copy" for row in findings.frontier(rows))
-    assert findings.loaders_of(rows) == [row for row in rows if not row.historic]
+    assert loaders_of(rows) == [row for row in rows if not row.historic]
 
 
 def test_the_fastest_of_some_is_the_fastest_of_so_many_so_far() -> None:
@@ -307,7 +307,7 @@ def test_the_fastest_of_some_is_the_fastest_of_so_many_so_far() -> None:
             for name, time in (("numpy_to_numpy", 2.0), ("mixed_copy", 1.0))
         ]
     )
-    every = findings.loaders_of([*found.rows, *found.unmeasured])
+    every = loaders_of([*found.rows, *found.unmeasured])
     so_far = f"mixed_copy is fastest of the 2 of {len(every)} measured so far"
     assert findings.of_time(found.rows, found.unmeasured) == so_far
     assert f"{so_far}. It is 2.00× faster" in _all_of(found.rows, missing=found.unmeasured)
@@ -348,7 +348,7 @@ def test_over_many_epochs_too_the_fastest_of_some_says_so() -> None:
 
     times = {"numpy_to_numpy": (1.0, 0.5), "mixed_copy": (3.0, 0.1)}
     found = comparison([of(name, index, *each) for index in range(3) for name, each in times.items()])
-    of_all = len(findings.loaders_of([*found.rows, *found.unmeasured]))
+    of_all = len(loaders_of([*found.rows, *found.unmeasured]))
     words = f"mixed_copy is fastest of the 2 of {of_all} measured so far: "
     assert words in findings.of_total(found.rows, found.unmeasured)
     assert "mixed_copy is fastest: " in findings.of_total(found.rows)

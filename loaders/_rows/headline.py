@@ -1,0 +1,55 @@
+"""What the ratios of a question's first answer are taken of: a steady epoch, or many epochs with what comes first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from loaders._rows.figures import total
+from loaders._rows.values import Row, worked_first
+
+AT_ONCE = 1.25
+"""Ratio of the first epoch (less its start) to a steady one, above which it did work that later epochs skip."""
+
+
+class Headline(NamedTuple):
+    """The strategies that a first answer may name.
+
+    Attributes
+    ----------
+    rows
+        Those with the baseline's output; no ceilings, and none kept only because readers have that code.
+    times
+        Their times by round.
+    over_all
+        Whether the times are totals over many epochs, because some of the strategies do work that later epochs skip.
+    """
+
+    rows: list[Row]
+    times: dict[str, Mapping[int, float]]
+    over_all: bool
+
+
+def headline(rows: Sequence[Row], baseline: Row) -> Headline:
+    """Return what a first answer about one case rests on."""
+    same = [row for row in loaders_of(rows) if row["time"] and row.tier == baseline.tier]
+    over_all = any(row.converts or worked_first(row) or differs_at_first(row) for row in same)
+    if not over_all:
+        return Headline(same, {row.strategy: row.times for row in same}, over_all)
+    same = [row for row in same if row.parts]
+    totals: dict[str, Mapping[int, float]] = {
+        row.strategy: {index: total(parts) for index, parts in row.parts.items()} for row in same
+    }
+    return Headline(same, totals, over_all)
+
+
+def loaders_of(rows: Sequence[Row]) -> list[Row]:
+    """Return the strategies that may be named first: no ceilings, and none kept only because readers have that code."""
+    return [row for row in rows if not row.ceiling and not row.historic]
+
+
+def differs_at_first(row: Row) -> bool:
+    """Whether the first epoch, beyond its start, does work that later epochs skip."""
+    if not (row["epoch"] and row["steady"]):
+        return False
+    return row["epoch"].value - max(0.0, row.beginning or 0.0) > AT_ONCE * row["steady"].value
