@@ -45,7 +45,7 @@ def clusters() -> Iterator[Callable[..., AbstractContextManager[nodes.Cluster]]]
     cluster = nodes.cluster  # as it is before the tests replace it
     with ExitStack() as stack:
         started = cache(lambda workers, fixed: stack.enter_context(cluster(workers, fixed=fixed)))
-        yield lambda workers, *, fixed=False: nullcontext(started(workers, fixed))
+        yield lambda workers, *, fixed=False, **_: nullcontext(started(workers, fixed))
 
 
 @pytest.mark.usefixtures("young")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import gc
 import importlib
@@ -79,13 +78,19 @@ def prepare(
     require(variant)
     converted = convert(trial) if variant.convert else None
     corpus = corpus_of(trial)
-    import_modules(trial.ahead)
-    threads = import_ahead(variant.build, () if question.audit else trial.imports)
-    malloc, peak = warm_instruments()
     cache = trial.case.get("page_cache", "")
     in_all = pagecache.epochs(trial.epochs, cache)
     passes, epochs = (in_all, 1) if question.repeats else (1, in_all)
-    job = job_of(trial, question, corpus, epochs=passes)
+    import_modules(trial.ahead)
+    further, served = () if question.audit else trial.imports, None
+    if variant.serve:
+        assert serving is not None  # noqa: S101 - for the type checker: whoever runs such a strategy ends what serves it
+        # Before any runtime starts its threads: what serves may be forks of this process.
+        import_modules(needed(variant.build, further))
+        served = serving.enter_context(variant.serve(job_of(trial, question, corpus, epochs=passes)))
+    threads = import_ahead(variant.build, further)
+    malloc, peak = warm_instruments()
+    job = job_of(trial, question, corpus, epochs=passes, served=served)
     if question.audit:  # a user's file comes before what it was seen to import: it may set variables for that
         import_modules(dict.fromkeys(trial.imports, ()))
         threads = start_runtimes(pinned=False)
@@ -93,9 +98,6 @@ def prepare(
     pagecache.bring(files, cache)
     if not variant.convert:
         job.directory.mkdir()
-    if variant.serve:
-        assert serving is not None  # noqa: S101 - for the type checker: whoever runs such a strategy ends what serves it
-        job = dataclasses.replace(job, served=serving.enter_context(variant.serve(job)))
     environment = machine.environment(threads=threads, memory_method=peak.method, records=files)
     return Prepared(
         question, variant, job, passes, epochs, files, converted, environment, above=read_baseline(malloc, peak)
@@ -134,8 +136,13 @@ def import_ahead(function: Callable[..., Any], more: Iterable[str] = ()) -> dict
     """
     import numpy as np  # noqa: F401 - every strategy meets it
 
-    import_modules({**_registry.imports_of(function), **{name: set[str]() for name in more}})
+    import_modules(needed(function, more))
     return start_runtimes(pinned=True)
+
+
+def needed(function: Callable[..., Any], more: Iterable[str]) -> dict[str, set[str]]:
+    """Return the modules that a strategy's function names, with what it uses of them, and ``more`` modules."""
+    return {**_registry.imports_of(function), **{name: set[str]() for name in more}}
 
 
 def start_runtimes(*, pinned: bool) -> dict[str, int]:

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,7 +27,7 @@ from loaders._corpus import Corpus
 from loaders._errors import InputError, WrongOutputError
 from loaders._faults import UNDISTURBED, Seen
 from loaders._registry import Batch, Job
-from loaders._trial import run_trial
+from loaders._trial import machine, pages, run_trial
 from loaders.questions.service import PROMISES, READS, SIDE, Files, faults, nodes
 from tests.conftest import ROOT, kept_as_evidence
 from tests.test_faults import seen
@@ -152,6 +153,51 @@ def test_a_trial_counts_every_process_and_leaves_none(corpus: Corpus, left: Left
     assert served.metrics.wire_bytes is not None
     # Pictures compress, so less than their size may come; other tests may talk meanwhile.
     assert served.metrics.wire_bytes > SIDE * SIDE * 3 / 20
+    assert left() == []
+
+
+PREPARED = """
+import sys, threading
+from contextlib import ExitStack
+import msgspec, psutil
+from loaders._trial.prepare import prepare
+from loaders._trial.record import Trial
+from loaders.questions.service import nodes
+
+def own(running):
+    return [psutil.Process(each.process.pid).memory_full_info().uss for each in (running.dispatcher, *running.workers)]
+
+if sys.argv[2] == "busy":
+    threading.Thread(target=threading.Event().wait, daemon=True).start()
+with ExitStack() as serving:
+    prepared = prepare(msgspec.json.decode(sys.argv[1], type=Trial), None, serving)
+    running = prepared.job.served
+    kinds = {type(each.process).__name__ for each in (running.dispatcher, *running.workers)}
+    images = sum(len(image) for image, _ in prepared.variant.build(prepared.job))
+    here = own(running)
+    with nodes.cluster(2) as others:
+        print(*kinds, images, min(here) / max(own(others)))
+"""
+
+
+@pytest.mark.skipif(not pages.AVAILABLE, reason="this kernel cannot populate pages")
+@pytest.mark.parametrize(("others", "kind"), [("quiet", "Clone"), ("busy", "Popen")])
+def test_what_serves_a_trial_is_a_fork_of_it_with_memory_of_its_own_if_it_has_no_other_thread(
+    corpus: Corpus, tmp_path: Path, left: Left, others: str, kind: str
+) -> None:
+    trial = _compare.plan("service", corpus).trial("service_2", LOCAL, 1)
+    done = subprocess.run(
+        [sys.executable, "-c", PREPARED, msgspec.json.encode(trial), others],
+        cwd=tmp_path,
+        env={**os.environ, **machine.PINNED},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found, images, share = done.stdout.split()
+    assert (found, int(images)) == (kind, len(QUESTION.prepare(corpus, LOCAL, 1).paths))
+    assert float(share) > 0.9, "as much as one that has imported TensorFlow itself"
     assert left() == []
 
 

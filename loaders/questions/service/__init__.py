@@ -5,12 +5,13 @@ it pay? Does every image arrive as often as the documentation says?
 
 *Held fixed.* 640 photographs, or all that there are, are read, decoded and reduced to 224x224 (uint8) by TensorFlow's
 own operations, in batches of 32. The dispatcher and the workers are real processes on this machine, with as many cores
-between them as a local pipeline has, and are up before the measurement begins. Each pipeline has two reads under way,
-begins the next a little ahead, and decodes two at a time: so few that two workers wait for slow files, and not for the
-two cores of the machines that the published figures come from. ``local_4`` and ``local_8`` have as many as two and four
-workers have together. With ``storage=slow`` every file arrives 20 ms later, as from object storage, by a sleeping stage
-of tf.data, in ``ray_data`` by a sleeping task. Of files of records there are sixteen, so that they are late less often:
-compare them with one another.
+between them as a local pipeline has, and are up before the measurement begins. Where the system allows it they are
+forks of the process that trains, made before that runs anything, each with all of its memory for itself. Each pipeline
+has two reads under way, begins the next a little ahead, and decodes two at a time: so few that two workers wait for
+slow files, and not for the two cores of the machines that the published figures come from. ``local_4`` and ``local_8``
+have as many as two and four workers have together. With ``storage=slow`` every file arrives 20 ms later, as from object
+storage, by a sleeping stage of tf.data, in ``ray_data`` by a sleeping task. Of files of records there are sixteen, so
+that they are late less often: compare them with one another.
 
 *Not measured.* A network: the loopback interface has no latency and no limit of its own. Machines with cores of their
 own: what workers add here is reads under way, not processors.

@@ -1,36 +1,34 @@
-"""A dispatcher or a worker of tf.data service in a process of its own: ``python node.py``.
+"""A dispatcher or a worker of tf.data service in a process of its own: ``python node.py``, or a fork of another one.
 
 It imports TensorFlow, then reads its settings from a line on standard input, so that a worker can import while the
 dispatcher does, whose port is not known yet. It prints its port and its version of TensorFlow on a line once it is up,
-and ends when its standard input does. What keeps it from coming up goes to standard error, with exit code 1. It is run
-as a script, so that it imports TensorFlow and nothing else.
+and ends when its standard input does. What keeps it from coming up goes to standard error, with exit code 1. It can be
+run as a script, and then imports TensorFlow and nothing else.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import sys
-from typing import Any
+from typing import Any, NoReturn
 
 
-def main() -> None:
+def main() -> NoReturn:
     """Serve until standard input ends."""
     try:
         import tensorflow as tf
 
-        line = sys.stdin.readline()
+        given = open(0, closefd=False)  # noqa: SIM115 - a fork has another one than its ``sys.stdin`` began with
+        line = given.readline()
         if not line:  # nobody needs it any more
             os._exit(0)
         settings: dict[str, Any] = json.loads(line)
         server, port = serve(settings.pop("role"), settings)
     except Exception as error:  # noqa: BLE001 - whatever it is, whoever started this must read it
-        sys.stderr.write(f"{type(error).__name__}: {error}\n")
-        sys.stderr.flush()
+        os.write(2, f"{type(error).__name__}: {error}\n".encode())
         os._exit(1)
-    sys.stdout.write(f"{port} {tf.__version__}\n")
-    sys.stdout.flush()
-    sys.stdin.read()
+    os.write(1, f"{port} {tf.__version__}\n".encode())
+    given.read()
     del server
     os._exit(0)
 

@@ -12,13 +12,18 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from loaders._errors import InputError
 from loaders._registry import Serve
+from loaders.questions.service import node as script
+
+if TYPE_CHECKING:
+    from loaders._trial.clone import Clone
+    from loaders._trial.memory import Range
 
 SCRIPT = Path(__file__).with_name("node.py")
 
@@ -42,7 +47,7 @@ class Node:
     """
 
     role: str
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[bytes] | Clone
     errors: Any
     settings: dict[str, Any] = field(default_factory=dict)
     port: int = 0
@@ -152,9 +157,16 @@ def _used(node: Node) -> float:
         return 0.0
 
 
-def started(role: str) -> Node:
-    """Start a process, which imports what it needs and waits until it may ``begin``."""
+def started(role: str, there: Sequence[Range] | None = None) -> Node:
+    """Start a process, which imports what it needs and waits until it may ``begin``.
+
+    If it is told which pages are ``there``, it is a fork of this process that has all of them for itself.
+    """
     errors = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the node
+    if there is not None:
+        from loaders._trial import clone
+
+        return Node(role, clone.start(script.main, errors, there), errors)
     process = subprocess.Popen(
         [sys.executable, "-P", str(SCRIPT)],  # in its directory are files named as packages are
         stdin=subprocess.PIPE,
@@ -180,7 +192,12 @@ def free_ports(count: int) -> list[int]:
 
 @contextlib.contextmanager
 def cluster(
-    workers: int, *, fixed: bool = False, work_dir: Path | None = None, **dispatcher_settings: Any
+    workers: int,
+    *,
+    fixed: bool = False,
+    forks: bool = False,
+    work_dir: Path | None = None,
+    **dispatcher_settings: Any,
 ) -> Iterator[Cluster]:
     """Start a dispatcher and workers, and end them.
 
@@ -188,6 +205,8 @@ def cluster(
     ----------
     fixed
         The dispatcher knows its workers' addresses beforehand, as static sharding requires.
+    forks
+        They are forks of this process if that has imported TensorFlow and runs nothing yet: importing takes seconds.
     work_dir
         Where the dispatcher keeps what it needs to go on after a restart; by default it keeps nothing.
     dispatcher_settings
@@ -200,10 +219,15 @@ def cluster(
     if work_dir:
         settings |= {"work_dir": str(work_dir), "fault_tolerant_mode": True}
     until = time.monotonic() + UP_WITHIN
-    running = Cluster(started("dispatcher"))
+    from loaders._trial import clone, memory, pages
+
+    there = pages.present() if forks and clone.is_possible("tensorflow") else None
+    running = Cluster(started("dispatcher", there))
     try:
         for _ in ports:  # one by one, so that an interruption ends those that are there
-            running.workers.append(started("worker"))
+            running.workers.append(started("worker", there))
+        if there is not None:
+            memory.populate(there)  # what this process shares no more, it need not copy when it writes
         running.dispatcher.begin(settings)
         running.dispatcher.await_up(until)
         for worker, port in zip(running.workers, ports, strict=True):
@@ -245,4 +269,4 @@ def answering(address: str) -> str:
 
 def workers(count: int, *, fixed: bool = False) -> Serve:
     """Return what starts a cluster for a trial."""
-    return lambda _: cluster(count, fixed=fixed)
+    return lambda _: cluster(count, fixed=fixed, forks=True)
