@@ -313,9 +313,9 @@ def sentences(each: Equivalence) -> list[str]:
         what = f"{each.question}, {figure.heading}"
         if beyond:
             said.append(f"{what}: forked trials differ in {', '.join(beyond)}.")
-        if unsure and figure.is_time:  # it must only not be beyond, which too few pairs never show
+        if unsure and figure.is_time:  # with few pairs none can lie wholly beyond the margin
             margin = f"±{100 * (TIME_OF_EACH - 1):.0f} %"
-            said.append(f"{what}: for {len(unsure)} of {len(known)} strategies, not shown to be within {margin}.")
+            said.append(f"{what}: {len(unsure)} of {len(known)} strategies are not shown to be within {margin}.")
         elif unsure:
             said.append(f"{what}: not shown to be within the margin for {', '.join(unsure)}.")
     failing = [one.strategy for one in each.strategies if one.fails_forked]

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     "--until",
     type=options.share,
     metavar="5%",
-    help="Go on, up to 24 rounds, until ratios of the fastest are known within this. [with --minutes: 5%]",
+    help="Go on, up to 24 rounds, until ratios that first answers rest on are known within this. [with --minutes: 5%]",
 )
 @click.option(
     "--all-cases/--default-case",

@@ -3,7 +3,7 @@
 from loaders._rows.build import about, comparison, disturbed
 from loaders._rows.declared import EPOCHS, FIGURES, MEASURED
 from loaders._rows.figures import total
-from loaders._rows.headline import differs_at_first, headline, loaders_of
+from loaders._rows.stated import differs_at_first, headline, loaders_of
 from loaders._rows.values import (
     BUSY,
     About,

@@ -45,9 +45,14 @@ def start(main: Callable[[], NoReturn], errors: IO[bytes], there: Sequence[memor
         try:
             for target, source in enumerate((given[0], said[1], errors.fileno())):
                 os.dup2(source, target)
-            os.closerange(3, os.sysconf("SC_OPEN_MAX"))  # others' standard input would not end with this process
+            for each in os.listdir("/proc/self/fd"):  # noqa: PTH208
+                if int(each) > 2:
+                    with contextlib.suppress(OSError):  # that of the listing
+                        os.close(int(each))
             memory.populate(there)
             main()
+        except BaseException as error:  # noqa: BLE001 - whatever it is, whoever started this must read it
+            os.write(2, f"{type(error).__name__}: {error}\n".encode())
         finally:
             os._exit(1)
     os.close(given[0])

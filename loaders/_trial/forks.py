@@ -27,10 +27,12 @@ def group_of(variant: _registry.Variant | None) -> tuple[str, ...]:
 
     A fork holds what its server has imported, and forking it takes the longer the more that is. With all engines
     imported it took 13 ms and with torch alone 5 ms, which is 15 % of an epoch of 0.25 s that starts four workers.
+    What serves a trial is a fork of it and counts as a whole, so it must hold nothing that other strategies need.
     """
-    if variant is None or not variant.optional:
+    if variant is None:
         return ()
-    return tuple(dict.fromkeys(filter(None, (variant.engine, *variant.optional))))
+    needed = (variant.engine, *variant.optional) if variant.optional else ()
+    return tuple(dict.fromkeys(filter(None, ("serve" if variant.serve else "", *needed))))
 
 
 class Forks:

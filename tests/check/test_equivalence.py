@@ -43,7 +43,7 @@ def test_what_is_too_wide_is_not_shown_yet_and_says_how_many_rounds_would_show_i
     steady = found.pooled["steady_time"]
     assert (found.verdict, steady.verdict) == ("not shown yet", "undecided")
     assert steady.rounds is None or steady.rounds > 3
-    assert "steady time: for 6 of 6 strategies, not shown to be within ±5 %." in " ".join(equivalence.sentences(found))
+    assert "steady time: 6 of 6 strategies are not shown to be within ±5 %." in " ".join(equivalence.sentences(found))
     assert _only(planted(SIX, 3, 0.03, memory=LEAN)).pooled["steady_time"].rounds
     single = _only(planted(SIX, 1, memory=LEAN))
     assert single.verdict == "not shown yet"

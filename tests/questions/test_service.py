@@ -28,6 +28,7 @@ from loaders._errors import InputError, WrongOutputError
 from loaders._faults import UNDISTURBED, Seen
 from loaders._registry import Batch, Job
 from loaders._trial import machine, pages, run_trial
+from loaders._trial.forks import Forks, group_of
 from loaders.questions.service import PROMISES, READS, SIDE, Files, faults, nodes
 from tests.conftest import ROOT, kept_as_evidence
 from tests.test_faults import seen
@@ -156,38 +157,67 @@ def test_a_trial_counts_every_process_and_leaves_none(corpus: Corpus, left: Left
     assert left() == []
 
 
-PREPARED = """
-import sys, threading
-from contextlib import ExitStack
-import msgspec, psutil
-from loaders._trial.prepare import prepare
-from loaders._trial.record import Trial
+SERVED = """
+from loaders import variant
 from loaders.questions.service import nodes
 
-def own(running):
-    return [psutil.Process(each.process.pid).memory_full_info().uss for each in (running.dispatcher, *running.workers)]
+@variant(question="service", serve=nodes.workers(1))
+def planted(job):
+    \"\"\"Says what serves it, and how much of memory that has, against one that has imported TensorFlow itself.\"\"\"
+    import psutil
 
-if sys.argv[2] == "busy":
-    threading.Thread(target=threading.Event().wait, daemon=True).start()
-with ExitStack() as serving:
-    prepared = prepare(msgspec.json.decode(sys.argv[1], type=Trial), None, serving)
-    running = prepared.job.served
-    kinds = {type(each.process).__name__ for each in (running.dispatcher, *running.workers)}
-    images = sum(len(image) for image, _ in prepared.variant.build(prepared.job))
-    here = own(running)
-    with nodes.cluster(2) as others:
-        print(*kinds, images, min(here) / max(own(others)))
+    def own(running):
+        each = running.workers[0].process
+        return psutil.Process(each.pid).memory_full_info().uss
+
+    with nodes.cluster(1) as other:
+        share = own(job.served) / own(other)
+    raise ValueError(f"{type(job.served.workers[0].process).__name__} {share}")
 """
 
 
 @pytest.mark.skipif(not pages.AVAILABLE, reason="this kernel cannot populate pages")
-@pytest.mark.parametrize(("others", "kind"), [("quiet", "Clone"), ("busy", "Popen")])
-def test_what_serves_a_trial_is_a_fork_of_it_with_memory_of_its_own_if_it_has_no_other_thread(
-    corpus: Corpus, tmp_path: Path, left: Left, others: str, kind: str
+def test_what_serves_a_trial_is_a_fork_of_it_with_the_memory_of_one_that_has_imported_tensorflow(
+    corpus: Corpus, tmp_path: Path, left: Left, forget: None
 ) -> None:
-    trial = _compare.plan("service", corpus).trial("service_2", LOCAL, 1)
+    """However the trial starts, and whatever else is compared by the same command."""
+    file = tmp_path / "mine.py"
+    file.write_text(SERVED)
+    _registry.load_files([file])
+    plan = _compare.plan("service", corpus, outside=(str(file),))
+    trial = plan.trial("planted", LOCAL, 1)
+    groups = _compare.groups_of([plan, _compare.plan("resize", corpus)])
+    with Forks({each: groups[each] for each in ((), group_of(_registry.find_variant("service", "planted")))}) as forks:
+        records = [run_trial(trial, corpus), forks.run(trial, corpus)]
+    assert [each.process for each in records] == ["fresh", "forked"]
+    for each in records:
+        kind, share = each.message.removeprefix("ValueError: ").split()[:2]
+        assert kind == "Clone", each.message
+        assert 0.9 < float(share) < 1.1
+    assert _soon_left(left) == []
+
+
+PREPARED = """
+import sys, threading
+from contextlib import ExitStack
+import msgspec
+from loaders._trial.prepare import prepare
+from loaders._trial.record import Trial
+
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+with ExitStack() as serving:
+    prepared = prepare(msgspec.json.decode(sys.argv[1], type=Trial), None, serving)
+    running = prepared.job.served
+    images = sum(len(image) for image, _ in prepared.variant.build(prepared.job))
+    print(type(running.dispatcher.process).__name__, images)
+"""
+
+
+def test_a_trial_with_another_thread_is_served_by_new_processes(corpus: Corpus, tmp_path: Path, left: Left) -> None:
+    """A process with several threads must not be forked."""
+    trial = _compare.plan("service", corpus).trial("service_1", LOCAL, 1)
     done = subprocess.run(
-        [sys.executable, "-c", PREPARED, msgspec.json.encode(trial), others],
+        [sys.executable, "-c", PREPARED, msgspec.json.encode(trial)],
         cwd=tmp_path,
         env={**os.environ, **machine.PINNED},
         capture_output=True,
@@ -195,9 +225,7 @@ def test_what_serves_a_trial_is_a_fork_of_it_with_memory_of_its_own_if_it_has_no
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    found, images, share = done.stdout.split()
-    assert (found, int(images)) == (kind, len(QUESTION.prepare(corpus, LOCAL, 1).paths))
-    assert float(share) > 0.9, "as much as one that has imported TensorFlow itself"
+    assert done.stdout.split() == ["Popen", str(len(QUESTION.prepare(corpus, LOCAL, 1).paths))]
     assert left() == []
 
 

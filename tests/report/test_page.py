@@ -492,6 +492,8 @@ def test_each_machine_has_a_page_of_its_own_where_no_other_takes_room(
         assert f'href="all-{machine}.html' not in texts[f"all-{machine}.html"], "it says of itself that it is elsewhere"
     cut = next(each for each in results if each.origin.machine == "other")
     assert f'href="all-other.html#{cut.id}' in texts["all.html"], "what is cut says where the rest is"
+    for machine, place in re.findall(r'href="all-(.*?)\.html#(.*?)"', texts["all.html"]):
+        assert f'id="{place}"' in texts[f"all-{machine}.html"]
     assert list(page.rendered(results[:1], [], "all.html", home=None, files={})) == ["all.html"], "of one machine"
 
 
