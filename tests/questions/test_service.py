@@ -193,7 +193,7 @@ def test_what_serves_a_trial_is_a_fork_of_it_with_the_memory_of_one_that_has_imp
     for each in records:
         kind, share = each.message.removeprefix("ValueError: ").split()[:2]
         assert kind == "Clone", each.message
-        assert 0.9 < float(share) < 1.1
+        assert 0.9 < float(share) < 1.08, "1.10 with what other questions import"
     assert _soon_left(left) == []
 
 
