@@ -20,7 +20,7 @@ from loaders._errors import InputError
     show_default=True,
     help="The page; figures, trials and their schema are written beside it.",
 )
-@click.option("--each-machine", is_flag=True, help="Write a page for each machine as well, with all of its charts.")
+@click.option("--each-machine", is_flag=True, help="Write a page for each machine as well, with more of its charts.")
 @options.outside
 def command(out: Path, outside: Sequence[str], *, each_machine: bool) -> None:
     """Write the comparison page, with figures and trials beside it; `asv publish` adds them to its site."""

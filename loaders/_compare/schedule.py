@@ -216,7 +216,7 @@ def open_ratios(plan: Plan, records: Sequence[Record]) -> list[Open]:
 
 
 def _open(rows: Sequence[Row], until: float | None) -> list[Open]:
-    """Return the ratios of one case that are undecided, or wider than ``until`` where a headline rests on them."""
+    """Return the ratios of one case that are undecided, or wider than ``until`` where a first answer rests on them."""
     leading = _contenders(rows)
     totals = _of_headline(rows)
     baseline = next((row.strategy for row in rows if row.is_baseline), "")
