@@ -13,7 +13,10 @@ from loaders._trial import pages
 from tests.conftest import ROOT
 from tests.trial.conftest import marked
 
-PLANTED = """
+WRONG, STUCK = 1_000_008, 1_000_009
+"""Seeds for which what is planted delivers a sample too many, and sleeps: a check, which counts from 1, reaches none."""
+
+PLANTED = f"""
 import time
 from loaders import variant
 
@@ -21,8 +24,8 @@ def declare(name, seconds, **facts):
     def strategy(job):
         if job is None:
             import tensorflow_that_is_not_installed  # so that it is worth forking
-        time.sleep(seconds if job.seed == 9 or name == "planted_long" else 0)
-        count = job.inputs.draws + (1 if job.seed == 8 else 0)
+        time.sleep(seconds if job.seed == {STUCK} or name == "planted_long" else 0)
+        count = job.inputs.draws + (1 if job.seed == {WRONG} else 0)
         return [job.inputs.images[:count]]
     strategy.__name__ = name
     strategy.__doc__ = "Planted by a test."
@@ -31,7 +34,7 @@ def declare(name, seconds, **facts):
 declare("planted_quick", 0)
 declare("planted_slow", 100)
 declare("planted_long", 100)
-declare("planted_set", 0, variables={"MALLOC_ARENA_MAX": "1"})
+declare("planted_set", 0, variables={{"MALLOC_ARENA_MAX": "1"}})
 """
 
 needs_forks = pytest.mark.skipif(not pages.AVAILABLE, reason="this system cannot populate pages")

@@ -26,7 +26,7 @@ from loaders._trial import Record, Trial, forks, turns
 from loaders._trial.forks import Forks
 from loaders._trial.launch import LostServerError
 from loaders._trial.timing import MOST_EPOCHS
-from tests.check.conftest import await_trial, left, needs_forks
+from tests.check.conftest import STUCK, WRONG, await_trial, left, needs_forks
 from tests.conftest import ROOT
 from tests.trial.test_log import RECORD
 
@@ -207,9 +207,9 @@ def test_trials_are_forked_or_fresh_as_ordered(served: Process) -> None:
     assert served.ask(Round()) == offer
     fresh = served.ask(_order("planted_set", forked=False))
     assert (fresh["status"], fresh["process"]) == ("ok", "fresh")
-    wrong = served.ask(_order("planted_quick", seed=8))
+    wrong = served.ask(_order("planted_quick", seed=WRONG))
     assert wrong["status"] == "wrong_output"
-    unchecked = served.ask(_order("planted_quick", seed=8, checked=False))
+    unchecked = served.ask(_order("planted_quick", seed=WRONG, checked=False))
     assert (unchecked["status"], unchecked["checked"]) == ("ok", False)
     unknown = served.ask(_order("planted_nowhere"))
     assert unknown["status"] == "failed"
@@ -265,7 +265,7 @@ root = Path({root!r})
 served = Served(Side("A", root, Path(sys.executable), root / "results"), ASKED)
 served.start()
 print("told", flush=True)
-print(served.trial(_order("planted_slow", seed=9, forked={forked})), flush=True)
+print(served.trial(_order("planted_slow", seed={STUCK}, forked={forked})), flush=True)
 """
 
 
@@ -275,7 +275,7 @@ print(served.trial(_order("planted_slow", seed=9, forked={forked})), flush=True)
 def test_whoever_is_killed_nothing_isleft(
     variables: dict[str, str], tmp_path: Path, how: signal.Signals, *, forked: bool
 ) -> None:
-    code = PARENT.format(root=str(ROOT), forked=forked)
+    code = PARENT.format(root=str(ROOT), forked=forked, STUCK=STUCK)
     parent = subprocess.Popen(
         [sys.executable, "-c", code], cwd=ROOT, env=variables, stdout=subprocess.PIPE, start_new_session=True
     )
@@ -290,7 +290,7 @@ def test_whoever_is_killed_nothing_isleft(
 @needs_forks
 def test_a_server_that_is_killed_costs_only_time(served: Process, tmp_path: Path) -> None:
     served.ask(ASKED)
-    served.tell(_order("planted_slow", seed=9))
+    served.tell(_order("planted_slow", seed=STUCK))
     await_trial(tmp_path)
     (server,) = served.servers()
     server.kill()
