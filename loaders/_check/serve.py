@@ -12,16 +12,15 @@ import ctypes
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import IO, Any
 
 import msgspec
 
-from loaders import _compare
+from loaders import _compare, _registry
 from loaders._corpus import Corpus
 from loaders._errors import InputError
 from loaders._trial import Record, Trial, log, machine, run_trial, turns, watch
-from loaders._trial.forks import Forks
+from loaders._trial.forks import Forks, group_of
 from loaders._trial.server import PR_SET_PDEATHSIG, SIGKILL
 
 
@@ -46,7 +45,7 @@ class Asked(msgspec.Struct, frozen=True, tag=True):
 class Offer(msgspec.Struct, frozen=True):
     """The strategies, as ``QUESTION.STRATEGY``, whose trials can be forked, and why no others can.
 
-    ``narrows`` says that a round's server imports only what the round needs; an older commit's imports everything.
+    ``narrows`` says that a round starts only the servers that it needs; an older commit starts all.
     ``turns`` says that a trial can run its epochs in turn with another one's.
     """
 
@@ -105,27 +104,26 @@ class Serving:
         self._order = Order([], forked=False, checked=True)
         self._log = log.log_path(machine.machine_name())
         log.refuse_other_processor(self._log, machine.processor())
-        plans = [
-            replace(_compare.plan(question, corpus, fresh=asked.fresh), strategies=tuple(names))
-            for question, names in asked.strategies.items()
+        plans = {question: _compare.plan(question, corpus, fresh=asked.fresh) for question in asked.strategies}
+        self._plans = {question: each for question, each in plans.items() if each.forks}
+        self._names = [
+            f"{question}.{name}"
+            for question, each in self._plans.items()
+            for name in filter(each.may_fork, asked.strategies[question])
         ]
-        plans = [each for each in plans if each.forks]
-        self._plans = plans
-        self._names = [f"{each.question}.{name}" for each in plans for name in filter(each.may_fork, each.strategies)]
         self.forks = Forks({})
         self._forked: list[Record] = []
         self.offer = self.begin(self._names)
 
     def begin(self, names: Sequence[str]) -> Offer:
-        """Start new servers that import what these strategies need, if trials can be forked.
+        """Start the new servers that these strategies' trials are forked from, if trials can be forked.
 
-        The heaviest packages are those of a few strategies: servers of all take several times as long to start.
+        Each imports what all strategies of its group need, as every trial does. A group of an engine takes several
+        times as long to start as one of TensorFlow.
         """
-        narrowed = [
-            replace(each, strategies=tuple(name for name in each.strategies if f"{each.question}.{name}" in names))
-            for each in self._plans
-        ]
-        reason = self.forks.begin(_compare.groups_of(narrowed)) if self._names else ""
+        asked = {group_of(_registry.find_variant(*name.split(".", 1))) for name in names}
+        groups = _compare.groups_of(self._plans.values()).items()
+        reason = self.forks.begin({each: modules for each, modules in groups if each in asked}) if self._names else ""
         return Offer([] if reason else self._names, reason, narrows=True, turns=turns.AVAILABLE)
 
     def ordered(self, order: Order, plan: Callable[[list[str], Serving], Record]) -> Record | dict[str, str]:

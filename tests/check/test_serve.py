@@ -18,6 +18,7 @@ import msgspec
 import psutil
 import pytest
 
+from loaders import _compare
 from loaders._check import serve, sides, trials
 from loaders._check.serve import Asked, Order, Round
 from loaders._corpus import Corpus
@@ -59,20 +60,24 @@ class Servers:
         return msgspec.structs.replace(RECORD, seed=self.trials, status="failed" if server.is_lost else "ok")
 
 
-def test_a_rounds_server_imports_what_the_round_needs(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
-    imported: list[dict[str, Any]] = []
+def test_a_rounds_servers_have_imported_what_its_trials_import(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else each trial of a round that needs no TensorFlow would import it, as all of a question's trials do."""
+    started: list[dict[str, Any]] = []
 
-    def started(modules: dict[str, Any]) -> Any:
-        imported.append(modules)
+    def start(modules: dict[str, Any]) -> Any:
+        started.append(modules)
         return SimpleNamespace(reason="", is_lost=False, end=lambda: None)
 
-    monkeypatch.setattr(forks, "Server", started)
-    asked = {"batching": ["load_all", "tfdata_paths_2", "torch_dataloader_0"]}
+    monkeypatch.setattr(forks, "Server", start)
+    asked = {"batching": ["load_all", "torch_dataloader_0"]}
     serving = serve.Serving(Asked(asked, "tiny"), corpus)
-    serving.begin(["batching.torch_dataloader_0"])
-    serving.begin([])
-    found = [("tensorflow" in each, "torch.utils.data" in each) for each in imported]
-    assert found == [(True, False), (False, True), (False, True)], "one for each group"
+    assert len(started) == 2, "one for each group"
+    for name in asked["batching"]:
+        started.clear()
+        assert serving.begin([f"batching.{name}"]).forks == ["batching.load_all", "batching.torch_dataloader_0"]
+        (imported,) = started
+        assert imported == _compare.plan("batching", corpus).trial(name, {}, 1).ahead
+        assert ("tensorflow" in imported, "torch.utils.data" in imported) == (name == "load_all", name != "load_all")
 
 
 def test_a_server_serves_until_the_next_round(monkeypatch: pytest.MonkeyPatch) -> None:
