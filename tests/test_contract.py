@@ -5,7 +5,7 @@ import gc
 import os
 import random
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import ExitStack, nullcontext
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from loaders._errors import WrongOutputError
 from loaders._registry import Job, Skip
 from loaders._trial.prepare import require
 from loaders.questions.service import nodes
+from tests.clusters import Start, shared
 
 EVERY = [
     (name, strategy, case)
@@ -40,12 +41,10 @@ def young() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def clusters() -> Iterator[Callable[..., AbstractContextManager[nodes.Cluster]]]:
-    """Every cluster that is asked for, started once: that takes longer than the epochs of all that ask for it."""
-    cluster = nodes.cluster  # as it is before the tests replace it
+def clusters() -> Iterator[Callable[[], Start]]:
+    """What starts clusters, once a strategy needs any."""
     with ExitStack() as stack:
-        started = cache(lambda workers, fixed: stack.enter_context(cluster(workers, fixed=fixed)))
-        yield lambda workers, *, fixed=False, **_: nullcontext(started(workers, fixed))
+        yield cache(lambda: stack.enter_context(shared()))
 
 
 @pytest.mark.usefixtures("young")
@@ -54,12 +53,12 @@ def test_every_strategy_delivers_what_its_question_asks_for(
     corpus: Corpus,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    clusters: Callable[..., AbstractContextManager[nodes.Cluster]],
+    clusters: Callable[[], Start],
     question: str,
     strategy: str,
     case: dict[str, str],
 ) -> None:
-    monkeypatch.setattr(nodes, "cluster", clusters)
+    monkeypatch.setattr(nodes, "cluster", lambda *asked, **how: clusters()(*asked, **how))
     asked, variant = _registry.find_question(question), _registry.find_variant(question, strategy)
     job = Job(corpus, asked.prepare(corpus, case, 7), case, 7, directory=tmp_path)
     try:

@@ -1,0 +1,75 @@
+"""Clusters of tf.data service that tests share: forks of a process that has imported TensorFlow once.
+
+Run as a script it is that process: it starts a cluster for each line on standard input, and ends them at its end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from functools import cache
+from typing import Any, Protocol
+
+import psutil
+
+from loaders._trial import machine
+from loaders.questions.service.nodes import Cluster, Node, cluster
+from tests.conftest import ROOT
+
+
+class Start(Protocol):
+    """Stands for ``nodes.cluster``."""
+
+    def __call__(self, workers: int, *, fixed: bool = False, **_: Any) -> AbstractContextManager[Cluster]:
+        """Return a cluster that is there, and stays."""
+
+
+@contextmanager
+def shared() -> Iterator[Start]:
+    """Yield what starts each cluster that is asked for, once: that takes longer than the epochs of who asks for it."""
+    of_no_test = {name: value for name, value in os.environ.items() if name != "LOADERS_TEST_MARK"}
+    with subprocess.Popen(
+        [sys.executable, "-m", __name__],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=ROOT,
+        env={**of_no_test, **machine.PINNED, "TF_CPP_MIN_LOG_LEVEL": "2"},  # with more threads it must not fork
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        asked, answers = process.stdin, process.stdout
+
+        @cache
+        def started(workers: int, fixed: bool) -> Cluster:  # noqa: FBT001
+            asked.write(json.dumps([workers, fixed]).encode() + b"\n")
+            asked.flush()
+            roles = ["dispatcher", *["worker"] * workers]
+            found = [
+                Node(role, psutil.Process(pid), None, port=port)  # type: ignore[arg-type]
+                for role, (pid, port) in zip(roles, json.loads(answers.readline()), strict=True)
+            ]
+            return Cluster(found[0], found[1:])
+
+        yield lambda workers, *, fixed=False, **_: nullcontext(started(workers, fixed))
+
+
+def main() -> None:
+    """Start the clusters that are asked for."""
+    import tensorflow  # noqa: F401, ICN001 - forks have it
+
+    with ExitStack() as stack:
+        for line in sys.stdin:
+            workers, fixed = json.loads(line)
+            running = stack.enter_context(cluster(workers, fixed=fixed, forks=True))
+            print(
+                json.dumps([[each.process.pid, each.port] for each in (running.dispatcher, *running.workers)]),
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
