@@ -31,20 +31,27 @@ class Start(Protocol):
 @contextmanager
 def shared() -> Iterator[Start]:
     """Yield what starts each cluster that is asked for, once: that takes longer than the epochs of who asks for it."""
-    of_no_test = {name: value for name, value in os.environ.items() if name != "LOADERS_TEST_MARK"}
-    with subprocess.Popen(
-        [sys.executable, "-m", __name__],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        cwd=ROOT,
-        env={**of_no_test, **machine.PINNED, "TF_CPP_MIN_LOG_LEVEL": "2"},  # with more threads it must not fork
-    ) as process:
-        assert process.stdin
-        assert process.stdout
-        asked, answers = process.stdin, process.stdout
+    with ExitStack() as stack:
 
         @cache
-        def started(workers: int, fixed: bool) -> Cluster:  # noqa: FBT001
+        def process() -> subprocess.Popen[bytes]:
+            of_no_test = {name: value for name, value in os.environ.items() if name != "LOADERS_TEST_MARK"}
+            return stack.enter_context(
+                subprocess.Popen(
+                    [sys.executable, "-m", __name__],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    cwd=ROOT,
+                    # One that has several threads, as numpy starts them, must not fork.
+                    env={**of_no_test, **machine.PINNED, "TF_CPP_MIN_LOG_LEVEL": "2"},
+                )
+            )
+
+        @cache
+        def started(workers: int, fixed: bool) -> Cluster:
+            asked, answers = process().stdin, process().stdout
+            assert asked
+            assert answers
             asked.write(json.dumps([workers, fixed]).encode() + b"\n")
             asked.flush()
             roles = ["dispatcher", *["worker"] * workers]
@@ -59,16 +66,15 @@ def shared() -> Iterator[Start]:
 
 def main() -> None:
     """Start the clusters that are asked for."""
-    import tensorflow  # noqa: F401, ICN001 - forks have it
+    import tensorflow  # noqa: F401 - forks have it
 
     with ExitStack() as stack:
         for line in sys.stdin:
             workers, fixed = json.loads(line)
             running = stack.enter_context(cluster(workers, fixed=fixed, forks=True))
-            print(
-                json.dumps([[each.process.pid, each.port] for each in (running.dispatcher, *running.workers)]),
-                flush=True,
-            )
+            nodes = (running.dispatcher, *running.workers)
+            sys.stdout.write(json.dumps([(each.process.pid, each.port) for each in nodes]) + "\n")
+            sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -4,9 +4,8 @@ import dataclasses
 import gc
 import os
 import random
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, nullcontext
-from functools import cache
+from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -41,10 +40,10 @@ def young() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def clusters() -> Iterator[Callable[[], Start]]:
-    """What starts clusters, once a strategy needs any."""
-    with ExitStack() as stack:
-        yield cache(lambda: stack.enter_context(shared()))
+def clusters() -> Iterator[Start]:
+    """What starts clusters that every strategy shares."""
+    with shared() as start:
+        yield start
 
 
 @pytest.mark.usefixtures("young")
@@ -53,12 +52,12 @@ def test_every_strategy_delivers_what_its_question_asks_for(
     corpus: Corpus,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    clusters: Callable[[], Start],
+    clusters: Start,
     question: str,
     strategy: str,
     case: dict[str, str],
 ) -> None:
-    monkeypatch.setattr(nodes, "cluster", lambda *asked, **how: clusters()(*asked, **how))
+    monkeypatch.setattr(nodes, "cluster", clusters)
     asked, variant = _registry.find_question(question), _registry.find_variant(question, strategy)
     job = Job(corpus, asked.prepare(corpus, case, 7), case, 7, directory=tmp_path)
     try:

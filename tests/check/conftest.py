@@ -14,7 +14,7 @@ from tests.conftest import ROOT
 from tests.trial.conftest import marked
 
 WRONG, STUCK = 1_000_008, 1_000_009
-"""Seeds for which what is planted delivers a sample too many, and sleeps: a check, which counts from 1, reaches none."""
+"""Seeds for which what is planted delivers a sample too many, and sleeps; a check counts from 1, and reaches none."""
 
 PLANTED = f"""
 import time
