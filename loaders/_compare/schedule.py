@@ -16,7 +16,7 @@ import msgspec
 from loaders import _registry, _rows
 from loaders._compare.plans import Plan
 from loaders._judge import TIME_MARGIN, Best, Judged, fitted
-from loaders._rows import Row, headline, loaders_of, plain
+from loaders._rows import Row, headline, plain
 from loaders._stats import Estimate
 from loaders._trial import Record
 from loaders._trial.metrics import Metrics
@@ -251,14 +251,12 @@ def _of_headline(rows: Sequence[Row]) -> dict[str, Judged]:
     Empty where it states the time of an epoch, as ``Row.ratio`` does, or nothing (``loaders._report.opening``). Which
     of the plain ones are bounded, and so advised for more data, is known from several amounts only, and not here.
     """
-    baseline = next((row for row in rows if row.is_baseline), None)
-    if baseline is None or baseline.tier != "identical" or any(row.pair for row in loaders_of(rows)):
+    found = headline(rows)
+    if found is None or not found.over_all:
         return {}
+    baseline, same, times, _ = found
     question = _registry.find_question(baseline.question)
     if not question.when or baseline.case != question.default_case:
-        return {}
-    same, times, over_all = headline(rows, baseline)
-    if not over_all or baseline not in same:
         return {}
     fit = fitted(times)
     groups = [{row.strategy for row in each} & set(fit.strategies) for each in (same, plain(same))]

@@ -17,7 +17,7 @@ from loaders import _words
 from loaders._judge import TIME_MARGIN, Fitted, Judged, fitted, holm
 from loaders._law import Law
 from loaders._report import findings
-from loaders._rows import EPOCHS, Comparison, Row, headline, loaders_of, plain
+from loaders._rows import EPOCHS, Comparison, Headline, Row, headline, loaders_of, paired, plain
 from loaders._words import amount, small_amount, times
 
 FITS = ", all of which fit into memory"
@@ -76,11 +76,10 @@ def advice(comparisons: Sequence[Comparison]) -> list[Advice]:
 def _drafts(comparison: Comparison) -> Iterator[_Draft]:
     case, rows = comparison.cases[0]
     laws = comparison.laws_of(case)
-    baseline = next((row for row in rows if row.is_baseline), None)
-    if pairs := [row for row in loaders_of(rows) if row.pair and row.pair.ratio.low is not None]:
+    if pairs := paired(rows):
         yield _of_pairs(comparison, pairs)
-    elif baseline is not None and baseline["time"] and baseline.tier == "identical":
-        yield from _of_fastest(comparison, rows, baseline, laws)
+    elif found := headline(rows):
+        yield from _of_fastest(comparison, found, laws)
     for _, in_case in comparison.cases:
         yield from _of_cure(comparison, in_case)
 
@@ -99,12 +98,8 @@ def _of_pairs(comparison: Comparison, pairs: Sequence[Row]) -> _Draft:
     return _Draft(line, row.p_values.get("pair", 1.0) if is_faster else 1.0, f"`{row.strategy}`: {ratio}")
 
 
-def _of_fastest(
-    comparison: Comparison, rows: Sequence[Row], baseline: Row, laws: Mapping[str, Law]
-) -> Iterator[_Draft]:
-    same, times, over_all = headline(rows, baseline)
-    if baseline not in same or len(same) == 1:
-        return
+def _of_fastest(comparison: Comparison, found: Headline, laws: Mapping[str, Law]) -> Iterator[_Draft]:
+    baseline, same, times, over_all = found
     fit = fitted(times)
     chosen = _leanest(fit, same)
     grows = chosen.strategy in laws and laws[chosen.strategy].kind == "linear"

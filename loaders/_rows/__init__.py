@@ -3,7 +3,7 @@
 from loaders._rows.build import about, comparison, disturbed
 from loaders._rows.declared import EPOCHS, FIGURES, MEASURED
 from loaders._rows.figures import total
-from loaders._rows.stated import differs_at_first, headline, loaders_of
+from loaders._rows.stated import Headline, differs_at_first, headline, loaders_of, paired
 from loaders._rows.values import (
     BUSY,
     About,
@@ -25,6 +25,7 @@ __all__ = [
     "CaseLaws",
     "Comparison",
     "Disturbed",
+    "Headline",
     "Row",
     "about",
     "comparison",
@@ -33,6 +34,7 @@ __all__ = [
     "document",
     "headline",
     "loaders_of",
+    "paired",
     "plain",
     "total",
     "worked_first",

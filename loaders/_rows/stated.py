@@ -17,6 +17,8 @@ class Headline(NamedTuple):
 
     Attributes
     ----------
+    baseline
+        What they are held against, one of them.
     rows
         Those with the baseline's output; no ceilings, and none kept only because readers have that code.
     times
@@ -25,22 +27,32 @@ class Headline(NamedTuple):
         Whether the times are totals over many epochs, because some of the strategies do work that later epochs skip.
     """
 
+    baseline: Row
     rows: list[Row]
     times: dict[str, Mapping[int, float]]
     over_all: bool
 
 
-def headline(rows: Sequence[Row], baseline: Row) -> Headline:
-    """Return what a first answer about one case rests on."""
+def headline(rows: Sequence[Row]) -> Headline | None:
+    """Return what a first answer about one case rests on.
+
+    ``None`` where it rests on pairs (``paired``), or where nothing has a known time and the output that is asked for.
+    """
+    baseline = next((row for row in rows if row.is_baseline), None)
+    if baseline is None or baseline.tier != "identical" or paired(rows):
+        return None
     same = [row for row in loaders_of(rows) if row["time"] and row.tier == baseline.tier]
     over_all = any(row.converts or worked_first(row) or differs_at_first(row) for row in same)
-    if not over_all:
-        return Headline(same, {row.strategy: row.times for row in same}, over_all)
-    same = [row for row in same if row.parts]
-    totals: dict[str, Mapping[int, float]] = {
-        row.strategy: {index: total(parts) for index, parts in row.parts.items()} for row in same
-    }
-    return Headline(same, totals, over_all)
+    times: dict[str, Mapping[int, float]] = {row.strategy: row.times for row in same}
+    if over_all:
+        same = [row for row in same if row.parts]
+        times = {row.strategy: {index: total(parts) for index, parts in row.parts.items()} for row in same}
+    return Headline(baseline, same, times, over_all) if baseline in same and len(same) > 1 else None
+
+
+def paired(rows: Sequence[Row]) -> list[Row]:
+    """Return the strategies with a pair, where a first answer says what it gains."""
+    return [row for row in loaders_of(rows) if row.pair and row.pair.ratio.low is not None]
 
 
 def loaders_of(rows: Sequence[Row]) -> list[Row]:
