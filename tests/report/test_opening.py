@@ -73,6 +73,11 @@ def test_where_nothing_beats_the_baseline_it_is_advised() -> None:
     assert line.because.startswith("none of the 1 others with the same output of the 2 of")
 
 
+def test_a_baseline_alone_is_no_answer() -> None:
+    assert opening.advice([_measured({"numpy_to_numpy": 1.0})]) == []
+    assert opening.advice([_measured({"mixed_copy": 1.0})]) == [], "nor is anything without it"
+
+
 def test_of_those_that_cannot_be_told_apart_the_leanest_is_advised() -> None:
     memory = {"mixed_copy": 500.0, "permutation_index": 3.0, "generator_choice": 300.0}
     seconds = {"numpy_to_numpy": 1.0, **dict.fromkeys(memory, 0.2)}
