@@ -36,7 +36,8 @@ class Headline(NamedTuple):
 def headline(rows: Sequence[Row]) -> Headline | None:
     """Return what a first answer about one case rests on.
 
-    ``None`` where it rests on pairs (``paired``), or where nothing has a known time and the output that is asked for.
+    ``None`` where it rests on pairs (``paired``), or where the baseline, or all else, has no known time or
+    another output than is asked for.
     """
     baseline = next((row for row in rows if row.is_baseline), None)
     if baseline is None or baseline.tier != "identical" or paired(rows):
