@@ -45,13 +45,14 @@ class Asked(msgspec.Struct, frozen=True, tag=True):
 class Offer(msgspec.Struct, frozen=True):
     """The strategies, as ``QUESTION.STRATEGY``, whose trials can be forked, and why no others can.
 
-    ``narrows`` says that a round starts only the servers that it needs; an older commit starts all.
+    ``by_group`` says that a round starts only the servers that it needs, each with all that its group imports. An older
+    commit's imports everything, or what the round's strategies need.
     ``turns`` says that a trial can run its epochs in turn with another one's.
     """
 
     forks: list[str]
     reason: str = ""
-    narrows: bool = False
+    by_group: bool = False
     turns: bool = False
 
 
@@ -104,12 +105,12 @@ class Serving:
         self._order = Order([], forked=False, checked=True)
         self._log = log.log_path(machine.machine_name())
         log.refuse_other_processor(self._log, machine.processor())
-        plans = {question: _compare.plan(question, corpus, fresh=asked.fresh) for question in asked.strategies}
-        self._plans = {question: each for question, each in plans.items() if each.forks}
+        plans = [_compare.plan(question, corpus, fresh=asked.fresh) for question in asked.strategies]
+        self._plans = [each for each in plans if each.forks]
         self._names = [
-            f"{question}.{name}"
-            for question, each in self._plans.items()
-            for name in filter(each.may_fork, asked.strategies[question])
+            f"{each.question}.{name}"
+            for each in self._plans
+            for name in filter(each.may_fork, asked.strategies[each.question])
         ]
         self.forks = Forks({})
         self._forked: list[Record] = []
@@ -122,9 +123,9 @@ class Serving:
         times as long to start as one of TensorFlow.
         """
         asked = {group_of(_registry.find_variant(*name.split(".", 1))) for name in names}
-        groups = _compare.groups_of(self._plans.values()).items()
+        groups = _compare.groups_of(self._plans).items()
         reason = self.forks.begin({each: modules for each, modules in groups if each in asked}) if self._names else ""
-        return Offer([] if reason else self._names, reason, narrows=True, turns=turns.AVAILABLE)
+        return Offer([] if reason else self._names, reason, by_group=True, turns=turns.AVAILABLE)
 
     def ordered(self, order: Order, plan: Callable[[list[str], Serving], Record]) -> Record | dict[str, str]:
         """Run a trial, which ``plan`` works out from its arguments; what cannot be run has the status ``failed``."""

@@ -200,7 +200,7 @@ class Together:
         self._served, self._size = served, size
         a, b = ((each.offer or {}).get("forks", []) for each in served)
         self._forked = set(a) & set(b)
-        self._narrows = all((each.offer or {}).get("narrows") for each in served)
+        self._by_group = all((each.offer or {}).get("by_group") for each in served)
         self._takes_turns = turns.AVAILABLE and all((each.offer or {}).get("turns") for each in served)
 
     @property
@@ -212,7 +212,7 @@ class Together:
         """See ``Trials``: both servers import at the same time, while nothing is measured."""
         if forked := [name for name in names if name in self._forked]:
             for each in self._served:
-                each.tell(Round(forked if self._narrows else []))  # what is imported must be alike on both sides
+                each.tell(Round(forked if self._by_group else []))  # what is imported must be alike on both sides
             for each in self._served:
                 each.answer()
 

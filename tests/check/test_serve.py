@@ -204,7 +204,7 @@ def test_trials_are_forked_or_fresh_as_ordered(served: Process) -> None:
     assert offer == {
         "forks": ["selection.planted_quick", "selection.planted_slow"],
         "reason": "",
-        "narrows": True,
+        "by_group": True,
         "turns": turns.AVAILABLE,
     }
     forked = served.ask(_order("planted_quick"))
@@ -231,7 +231,7 @@ def test_what_must_be_fresh_is_not_offered(served: Process) -> None:
     assert served.ask(msgspec.structs.replace(ASKED, fresh=True)) == {
         "forks": [],
         "reason": "",
-        "narrows": True,
+        "by_group": True,
         "turns": turns.AVAILABLE,
     }
 

@@ -223,7 +223,7 @@ ANSWERS = """
 import json, os, sys, time
 print("said", file=sys.stderr)
 json.loads(sys.stdin.readline())
-print(json.dumps({{"forks": {forks}, "reason": {reason!r}, "narrows": {narrows}, "turns": {turns}}}), flush=True)
+print(json.dumps({{"forks": {forks}, "reason": {reason!r}, "by_group": {by_group}, "turns": {turns}}}), flush=True)
 for line in sys.stdin:
     request = json.loads(line)
     with open({log!r}, "a") as file:
@@ -244,7 +244,7 @@ class Fake:
         reason: str = "",
         name: str = "fake",
         *,
-        narrows: bool = True,
+        by_group: bool = True,
         turns: bool = True,
     ) -> None:
         self.name, self.root, self.log = name, root, root / "log"
@@ -252,7 +252,13 @@ class Fake:
         script = root / f"{name}.py"
         script.write_text(
             ANSWERS.format(
-                forks=list(forks), reason=reason, log=str(self.log), does=does, name=name, narrows=narrows, turns=turns
+                forks=list(forks),
+                reason=reason,
+                log=str(self.log),
+                does=does,
+                name=name,
+                by_group=by_group,
+                turns=turns,
             )
         )
         self.command = [sys.executable, str(script)]
@@ -330,11 +336,11 @@ def test_what_one_side_cannot_fork_starts_fresh_on_both(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("older", [False, True])
 def test_servers_import_alike_on_both_sides(tmp_path: Path, *, older: bool) -> None:
-    """What the round needs, unless one side is an older commit, whose servers import everything."""
+    """What the round's groups need, unless one side is an older commit, whose servers import otherwise."""
     for name in "ab":
         (tmp_path / name).mkdir()
     forks = ("batching.x", "batching.y")
-    a = Fake(tmp_path / "a", forks=forks, name="A", narrows=not older)
+    a = Fake(tmp_path / "a", forks=forks, name="A", by_group=not older)
     b = Fake(tmp_path / "b", forks=forks, name="B")
     manager, _ = _running(tmp_path, a, b)
     with manager as found:
