@@ -149,13 +149,14 @@ GIVE_UP_AFTER = 4
 NONE_FAILED = Failures()
 
 
-def judge(figure: Figure, blocks: Sequence[Block], questions: int, others: Sequence[Sequence[Block]] = ()) -> Judgement:
+def judge(figure: Figure, blocks: Sequence[Block], questions: int, others: Sequence[Difference] = ()) -> Judgement:
     """Return the verdict on these blocks, when the check asks this many questions in all.
 
     Parameters
     ----------
     others
-        The blocks of the check's other strategies. Their spreads tell how far those of a few blocks can be trusted.
+        What the blocks of the check's other strategies show (see ``shown``). Their spreads tell how far those of a few
+        blocks can be trusted.
 
     Raises
     ------
@@ -173,8 +174,7 @@ def judge(figure: Figure, blocks: Sequence[Block], questions: int, others: Seque
     middle = _trimmed(differences)
     if len(blocks) < LOOKS[0]:
         return Judgement("undecided", Estimate(back(middle), None, None, len(blocks)), a, b, len(blocks))
-    spreads = [_difference(_differences(figure, each)) for each in others if len(each) >= LOOKS[0]]
-    difference = _moderated(_difference(differences), spreads)
+    difference = _moderated(_difference(differences), others)
     confidence = 1 - _alpha(questions)
     low, high = difference.bounds(confidence)
     verdict, enough = decide(
@@ -186,6 +186,11 @@ def judge(figure: Figure, blocks: Sequence[Block], questions: int, others: Seque
     )
     change = Estimate(back(middle), back(low), back(high), len(blocks))
     return Judgement(WORDS[figure].get(verdict, verdict), change, a, b, len(blocks), enough)  # type: ignore[arg-type]
+
+
+def shown(figure: Figure, blocks: Sequence[Block]) -> Difference | None:
+    """Return the difference that these blocks show; ``None`` if they are fewer than a verdict needs."""
+    return _difference(_differences(figure, blocks)) if len(blocks) >= LOOKS[0] else None
 
 
 def _sides(figure: Figure, blocks: Sequence[Block]) -> list[list[float]]:

@@ -19,8 +19,10 @@ from loaders._check.judge import (
     Judgement,
     is_due,
     judge,
+    shown,
     usual_blocks,
 )
+from loaders._judge import Difference
 from loaders._trial.workers import is_unknown
 
 FALLBACK = "epoch_time"
@@ -106,6 +108,7 @@ class _State:
         self.seconds = 0.0
         self.judged: Outcome | None = None
         self.paired: dict[Figure, list[Block]] = {}
+        self.differences: dict[Figure, Difference | None] = {}
         self.failed: dict[str, list[str]] = {"a": [], "b": []}
         self.skips: dict[str, str] = {}
         self.schemas: dict[str, int | None] = {"a": None, "b": None}
@@ -126,7 +129,7 @@ class _State:
                 break
         self.count += 1
         self.measured.append(found)
-        self.judged, self.paired = None, {}
+        self.judged, self.paired, self.differences = None, {}, {}
 
     def _records(self, seed: int) -> Iterator[tuple[str, dict[str, Any]]]:
         if self.subject.in_turn:
@@ -195,8 +198,8 @@ class _State:
         for figure in subject.figures:
             blocks = self.blocks(figure)
             if blocks:
-                others = [each.blocks(figure) for each in self.every if each is not self]
-                judged[figure] = judge(figure, blocks, questions, others)
+                others = [each.difference(figure) for each in self.every if each is not self]
+                judged[figure] = judge(figure, blocks, questions, [each for each in others if each])
         return Outcome(
             subject.name,
             judged.get("time"),
@@ -229,6 +232,12 @@ class _State:
                     found.append(Block(values["a"], values["b"]))
             self.paired[figure] = found
         return self.paired[figure]
+
+    def difference(self, figure: Figure) -> Difference | None:
+        """Return what its blocks show, worked out once after each block: all others are judged by it as well."""
+        if figure not in self.differences:
+            self.differences[figure] = shown(figure, self.blocks(figure))
+        return self.differences[figure]
 
 
 def _value(figure: Figure, metrics: dict[str, Any], time_metric: str) -> float | None:
@@ -299,15 +308,14 @@ def _in_reach(due: Sequence[_State], seconds: float, questions: int) -> list[_St
     latest blocks have shown. Before its first look it is expected to need as many blocks as others of this check,
     and before its first block as many seconds for each.
     """
-    every = due[0].every if due else ()
-    usual = usual_blocks([each.blocks("time") for each in every])
-    a_block = sum(each.seconds for each in every) / max(1, sum(each.count for each in every))
     found = [each for each in due if each.count > LOOKS[0] and each.count not in EVERY_LOOK]
     left = seconds - sum(each.seconds_until(each.count + 1) for each in found)
-    waiting = [
-        (each.seconds_until(usual) if each.count else usual * a_block, each) for each in due if each.count < LOOKS[0]
-    ]
-    waiting += [(each.seconds_to_go(questions), each) for each in due if each.count in EVERY_LOOK]
+    waiting = [(each.seconds_to_go(questions), each) for each in due if each.count in EVERY_LOOK]
+    if early := [each for each in due if each.count < LOOKS[0]]:
+        every = early[0].every
+        usual = usual_blocks([each.blocks("time") for each in every])
+        a_block = sum(each.seconds for each in every) / max(1, sum(each.count for each in every))
+        waiting += [(each.seconds_until(usual) if each.count else usual * a_block, each) for each in early]
     waiting.sort(key=lambda pair: (pair[1].is_decided(questions), pair[0]))
     for needed, each in waiting:
         left -= needed

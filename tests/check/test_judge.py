@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from loaders._check.judge import (
     _moderated,
     is_due,
     judge,
+    shown,
 )
 from loaders._judge import Difference
 
@@ -207,7 +207,7 @@ def test_a_detectable_difference_is_found_nine_times_in_ten() -> None:
 def test_the_spreads_of_others_narrow_an_interval_of_few_blocks_but_never_its_error() -> None:
     own = _blocks(1.0, 0.02, 4, seed=1)
     alike = [_blocks(1.0, 0.02, 8, seed=2 + each) for each in range(14)]
-    alone, moderated = judge("time", own, QUESTIONS).change, judge("time", own, QUESTIONS, alike).change
+    alone, moderated = judge("time", own, QUESTIONS).change, judge("time", own, QUESTIONS, _shown(alike)).change
     assert alone and alone.low and alone.high and moderated and moderated.low and moderated.high  # noqa: PT018
     assert moderated.value == alone.value
     assert moderated.high / moderated.low < alone.high / alone.low
@@ -215,15 +215,16 @@ def test_the_spreads_of_others_narrow_an_interval_of_few_blocks_but_never_its_er
     quiet = [_blocks(1.0, 0.001, 8, seed=2 + each) for each in range(14)]
     assert _error(noisy, quiet) >= _error(noisy, []), "its own noise counts"
     assert _error(quiet[0], [noisy] * 14) > _error(quiet[0], []), "what looks quiet by chance is not trusted"
-    few = [_blocks(1.0, 0.02, 3)] * 14
-    assert judge("time", own, QUESTIONS, few).change == alone, "fewer blocks than a verdict needs say nothing"
+    assert shown("time", _blocks(1.0, 0.02, 3)) is None, "fewer blocks than a verdict needs say nothing"
+
+
+def _shown(every: list[list[Block]]) -> list[Difference]:
+    return [found for each in every if (found := shown("time", each))]
 
 
 def _error(own: list[Block], others: list[list[Block]]) -> float:
-    def difference(blocks: list[Block]) -> Difference:
-        return _difference([math.log(each.b[0] * each.b[1] / each.a[0] / each.a[1]) / 2 for each in blocks])
-
-    return _moderated(difference(own), [difference(each) for each in others]).error
+    mine, *rest = _shown([own, *others])
+    return _moderated(mine, rest).error
 
 
 def test_alarms_stay_rare_where_spreads_are_shared_and_differ() -> None:
@@ -236,7 +237,7 @@ def test_alarms_stay_rare_where_spreads_are_shared_and_differ() -> None:
         for look in LOOKS[:4]:
             now = [each[:look] for each in blocks]
             for own in now:
-                others = [each for each in now if each is not own]
+                others = _shown([each for each in now if each is not own])
                 wrong += judge("time", own, 45, others).verdict in ("slower", "faster")
     assert wrong <= 3
 

@@ -363,8 +363,8 @@ def test_apart_each_is_judged_by_its_own_spread(monkeypatch: pytest.MonkeyPatch)
         return judge(figure, blocks, questions, others)
 
     monkeypatch.setattr("loaders._check.run.judge", noted)
-    for apart, others in ((False, {2}), (True, {0})):
+    for apart, most in ((False, 2), (True, 0)):
         clock = Clock()
         seen.clear()
         run([clock.subject(name, 1.0, 1.5) for name in "xyz"], 1e6, apart=apart, clock=clock)
-        assert set(seen) == others
+        assert max(seen) == most

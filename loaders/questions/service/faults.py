@@ -33,6 +33,7 @@ from loaders._contract import Promise
 from loaders._errors import InputError
 from loaders._faults import UNDISTURBED, Seen, logged
 from loaders._registry import Job, Skip, find_variant, variants
+from loaders._trial import machine
 from loaders.questions.service import PROMISES, QUESTION
 from loaders.questions.service.nodes import HEARTBEAT, Cluster, cluster
 
@@ -205,7 +206,7 @@ class UnderWay:
             stdout=self._said,
             stderr=self._errors,
             start_new_session=True,
-            env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"},
+            env={**os.environ, **machine.PINNED, "TF_CPP_MIN_LOG_LEVEL": "2"},  # with more threads it must not fork
         )
 
     @property
@@ -243,7 +244,6 @@ class UnderWay:
 
 def main() -> None:
     """Run the experiments that the command line names, and print what came of each."""
-    threading.Thread(target=_end_with_parent, daemon=True).start()
     for seen in experiments(msgspec.json.decode(sys.argv[1].encode(), type=Settings), Path(sys.argv[2])):
         sys.stdout.buffer.write(msgspec.json.encode(seen) + b"\n")
         sys.stdout.flush()
@@ -271,7 +271,10 @@ def experiments(settings: Settings, directory: Path) -> Iterator[Seen]:
         job = dataclasses.replace(job, inputs=inputs, batch_size=BATCH)
     if variant.convert:
         variant.convert(job)
+    import tensorflow  # noqa: F401 - what serves it are forks, which need not import it
+
     with _serving(settings, job) as running:
+        threading.Thread(target=_end_with_parent, daemon=True).start()
         job = dataclasses.replace(job, served=running)
         dataset = variant.build(job)
         for share in settings.shares:
@@ -355,7 +358,7 @@ def _serving(settings: Settings, job: Job[Any]) -> contextlib.AbstractContextMan
     if settings.fault == UNDISTURBED:
         return variant.serve(job) if variant.serve else contextlib.nullcontext()
     work_dir = job.directory / "dispatcher" if fault.keeps else None
-    return cluster(WORKERS, fixed=settings.strategy == FILE, work_dir=work_dir, **fault.settings)
+    return cluster(WORKERS, fixed=settings.strategy == FILE, forks=True, work_dir=work_dir, **fault.settings)
 
 
 def recovered(before: list[float], later: list[float], failed: float) -> float | None:
@@ -389,7 +392,7 @@ def repeated(repetitions: int, corpus: Path, path: Path, done: Callable[[Seen], 
     InputError
         If an experiment says nothing of use; what was saved before stays.
     """
-    from loaders._trial import log, machine
+    from loaders._trial import log
 
     packages = machine.packages()
     here = {
