@@ -17,8 +17,8 @@ from typing import Any, Protocol
 import psutil
 
 from loaders._trial import machine
+from loaders._trial.launch import ROOT
 from loaders.questions.service.nodes import Cluster, Node, cluster
-from tests.conftest import ROOT
 
 
 class Start(Protocol):

@@ -23,6 +23,7 @@ from loaders._registry import declare, outside
 from loaders._trial import Record, Trial, log, machine, pages, run_trial
 from loaders._trial.forks import Forks
 from loaders._trial.launch import Server
+from tests.clusters import Start, shared
 
 # No test depends on an absolute time; the gate tries the same examples each time, HYPOTHESIS_PROFILE=explore new ones.
 settings.register_profile("suite", deadline=None, derandomize=True)
@@ -105,6 +106,13 @@ def measure() -> Iterator[Measure]:
             return forks[plan.question].run(trial, plan.corpus)
 
         yield run
+
+
+@pytest.fixture(scope="session")
+def clusters() -> Iterator[Start]:
+    """What starts clusters that every test shares."""
+    with shared() as start:
+        yield start
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from loaders._errors import WrongOutputError
 from loaders._registry import Job, Skip
 from loaders._trial.prepare import require
 from loaders.questions.service import nodes
-from tests.clusters import Start, shared
+from tests.clusters import Start
 
 EVERY = [
     (name, strategy, case)
@@ -37,13 +37,6 @@ def young() -> Iterator[None]:
     gc.freeze()
     yield
     gc.unfreeze()
-
-
-@pytest.fixture(scope="module")
-def clusters() -> Iterator[Start]:
-    """What starts clusters that every strategy shares."""
-    with shared() as start:
-        yield start
 
 
 @pytest.mark.usefixtures("young")

@@ -138,7 +138,7 @@ def test_a_commit_too_old_to_fork_makes_both_start_fresh(repository: Path) -> No
 def test_both_sides_fork_unless_asked_not_to(
     repository: Path, variables: dict[str, str], option: tuple[str, ...], start: str
 ) -> None:
-    only = ("--only", "selection.planted_quick", "--size", "tiny", "--minutes", "0.3", "--json")
+    only = ("--only", "selection.planted_quick", "--size", "tiny", "--minutes", "0.15", "--json")
     done = _check(repository, "HEAD", *only, *option, **{**variables, "PYTHONPATH": str(repository)})
     assert done.returncode == 0, done.stdout + done.stderr
     (outcome,) = json.loads(done.stdout)

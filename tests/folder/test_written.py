@@ -18,42 +18,40 @@ RUN = """
 import importlib, json, sys, warnings
 sys.modules["loaders"] = None  # an import of this package fails
 sys.path.insert(0, sys.argv[1])
-module = importlib.import_module(sys.argv[2])
 import numpy as np
-epochs, said = [], []
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
-    batches = module.batches(sys.argv[3])
-    if hasattr(batches, "on_epoch_end"):  # a PyDataset, as fit reads it
-        def epoch():
-            yield from (batches[index] for index in range(len(batches)))
-            batches.on_epoch_end()
-    else:
-        epoch = lambda: ((images.numpy(), labels.numpy()) for images, labels in batches)
-    for _ in range(2):
-        found = list(epoch())
-        shapes = sorted({images.shape[1:] for images, _ in found})
-        kinds = sorted({str(each.dtype) for pair in found for each in pair})
-        # The grey of an image's lower half tells which one it is.
-        epochs.append([
-            [round((float(image[-1, -1, 0]) + 1) * 127.5) - 20, int(label)]
-            for images, labels in found for image, label in zip(images, labels)
-        ])
-    said = [str(each.message) for each in caught if "cannot be read" in str(each.message)]
-sizes = [len(labels) for _, labels in found]
 import keras
-model = keras.Sequential([keras.layers.Input((16, 16, 3)), keras.layers.Flatten(), keras.layers.Dense(2)])
-model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
-losses = model.fit(module.batches(sys.argv[3]), epochs=2, verbose=0).history["loss"]
-print(json.dumps({"epochs": epochs, "shapes": shapes, "kinds": kinds, "said": said, "sizes": sizes, "losses": losses}))
+
+def run(module, photos):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        batches = module.batches(photos)
+        if hasattr(batches, "on_epoch_end"):  # a PyDataset, as fit reads it
+            def epoch():
+                yield from (batches[index] for index in range(len(batches)))
+                batches.on_epoch_end()
+        else:
+            epoch = lambda: ((images.numpy(), labels.numpy()) for images, labels in batches)
+        epochs = []
+        for _ in range(2):
+            found = list(epoch())
+            # The grey of an image's lower half tells which one it is.
+            epochs.append([
+                [round((float(image[-1, -1, 0]) + 1) * 127.5) - 20, int(label)]
+                for images, labels in found for image, label in zip(images, labels)
+            ])
+    model = keras.Sequential([keras.layers.Input((16, 16, 3)), keras.layers.Flatten(), keras.layers.Dense(2)])
+    model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    return {
+        "epochs": epochs,
+        "shapes": sorted({images.shape[1:] for images, _ in found}),
+        "kinds": sorted({str(each.dtype) for pair in found for each in pair}),
+        "said": [str(each.message) for each in caught if "cannot be read" in str(each.message)],
+        "sizes": [len(labels) for _, labels in found],
+        "losses": model.fit(module.batches(photos), epochs=2, verbose=0).history["loss"],
+    }
+
+print(json.dumps({name: run(importlib.import_module(name), sys.argv[2]) for name in sys.argv[3:]}))
 """
-
-
-@pytest.fixture(scope="module")
-def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = made.folder(tmp_path_factory.mktemp("photos"), COUNT)
-    (root / BROKEN).write_bytes(b"no image")
-    return root
 
 
 def _text(name: str) -> str:
@@ -61,11 +59,14 @@ def _text(name: str) -> str:
     return written.stand_alone(name, "Written by a test.", {"BATCH": made.BATCH, "HEIGHT": 16, "WIDTH": 16, **few})
 
 
-@pytest.mark.parametrize("name", written.names())
-def test_it_delivers_every_readable_image_once_an_epoch(name: str, photos: Path, tmp_path: Path) -> None:
-    (tmp_path / f"{name}.py").write_text(_text(name))
+def test_each_delivers_every_readable_image_once_an_epoch(tmp_path: Path) -> None:
+    """All in one process, which imports TensorFlow once."""
+    photos = made.folder(tmp_path / "photos", COUNT)
+    (photos / BROKEN).write_bytes(b"no image")
+    for name in written.names():
+        (tmp_path / f"{name}.py").write_text(_text(name))
     done = subprocess.run(
-        [sys.executable, "-c", RUN, str(tmp_path), name, str(photos)],
+        [sys.executable, "-c", RUN, str(tmp_path), str(photos), *written.names()],
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -73,16 +74,18 @@ def test_it_delivers_every_readable_image_once_an_epoch(name: str, photos: Path,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
-    first, second = found["epochs"]
-    assert sorted(first) == sorted(second) == [[number, number % 2] for number in range(COUNT)]
-    assert first != second, "shuffled anew"
-    assert first != sorted(first)
-    assert found["shapes"] == [[16, 16, 3]]
-    assert found["kinds"] == ["float32", "int64"]
-    assert any(BROKEN in each for each in found["said"])
-    assert max(found["sizes"]) == made.BATCH
-    assert all(loss == loss for loss in found["losses"]), "not a number"
+    every = json.loads(done.stdout.splitlines()[-1])
+    assert list(every) == written.names()
+    for name, found in every.items():
+        first, second = found["epochs"]
+        assert sorted(first) == sorted(second) == [[number, number % 2] for number in range(COUNT)], name
+        assert first != second, f"{name}: shuffled anew"
+        assert first != sorted(first), name
+        assert found["shapes"] == [[16, 16, 3]], name
+        assert found["kinds"] == ["float32", "int64"], name
+        assert any(BROKEN in each for each in found["said"]), name
+        assert max(found["sizes"]) == made.BATCH, name
+        assert all(loss == loss for loss in found["losses"]), f"{name}: not a number"
     assert not list(photos.rglob("*.npy")), "nothing is written into the folder"
 
 

@@ -16,6 +16,8 @@ from loaders._errors import WrongOutputError
 from loaders._registry import Job
 from loaders._rows.figures import value
 from loaders._trial import Record, run_trial
+from loaders._trial.imports import is_found
+from loaders.questions.batching import _by_label
 
 QUESTION = _registry.find_question("batching")
 ALL = {"data": "x16", "augment": "off"}
@@ -37,6 +39,22 @@ def test_augmentation_is_the_same_however_images_are_loaded(corpus: Corpus, tmp_
     job = _job(corpus, AUGMENTED, tmp_path)
     if variant.convert:
         variant.convert(job)
+    QUESTION.check(job, variant, variant.build(job))
+
+
+OF_A_FOLDER = [name for name, each in _registry.variants("batching").items() if each.convert is _by_label]
+
+
+@pytest.mark.parametrize("strategy", OF_A_FOLDER)
+def test_a_label_without_an_image_moves_no_other(corpus: Corpus, tmp_path: Path, strategy: str) -> None:
+    """Labels are the names of folders, some of which are empty where there are few images."""
+    variant = _registry.find_variant("batching", strategy)
+    if not all(map(is_found, variant.optional)):
+        pytest.skip("an engine is not installed")
+    job = _job(corpus, {**ALL, "data": "x1"}, tmp_path)
+    assert len(set(job.inputs.labels)) <= max(job.inputs.labels)
+    assert variant.convert
+    variant.convert(job)
     QUESTION.check(job, variant, variant.build(job))
 
 

@@ -30,6 +30,7 @@ from loaders._registry import Batch, Job
 from loaders._trial import machine, pages, run_trial
 from loaders._trial.forks import Forks, group_of
 from loaders.questions.service import PROMISES, READS, SIDE, Files, faults, nodes
+from tests.clusters import Start
 from tests.conftest import ROOT, kept_as_evidence
 from tests.test_faults import seen
 from tests.trial.conftest import marked
@@ -229,8 +230,11 @@ def test_a_trial_with_another_thread_is_served_by_new_processes(corpus: Corpus, 
     assert left() == []
 
 
-def test_files_are_shared_out_by_an_order_that_every_worker_sees(corpus: Corpus, tmp_path: Path) -> None:
+def test_files_are_shared_out_by_an_order_that_every_worker_sees(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clusters: Start
+) -> None:
     """With slow files too: a stage that lets them overtake one another would make FILE lose and double some."""
+    monkeypatch.setattr(nodes, "cluster", clusters)
     variant = _registry.find_variant("service", "service_2_file")
     job = _job(corpus, SLOW, directory=tmp_path)
     assert variant.convert is not None

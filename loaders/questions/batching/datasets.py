@@ -24,9 +24,11 @@ def hf_datasets(job: Job[Files]) -> Iterable[Batch]:
     cache = str(job.directory / "cache")
     whole = load_dataset("imagefolder", data_dir=str(job.directory / BY_LABEL), split="train", cache_dir=cache)
     chosen = whole.with_transform(ready)
+    # A folder without images is not among its labels, so they are not the numbers that the folders are named for.
+    labels = np.array([int(name) for name in whole.features["label"].names])
 
     def batches() -> Iterator[Batch]:
         for part in chosen.iter(batch_size=job.batch_size):
-            yield np.stack(part["image"]), np.asarray(part["label"])
+            yield np.stack(part["image"]), labels[part["label"]]
 
     return batches()
