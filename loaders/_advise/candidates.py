@@ -13,6 +13,7 @@ from loaders._advise.words import Source
 from loaders._law import AMOUNTS
 from loaders._rows.figures import value
 from loaders._trial.imports import is_found
+from loaders._trial.log import PUBLISHED
 from loaders._trial.record import SCHEMA, Record
 
 
@@ -67,22 +68,17 @@ def _has_whole_round(run: Sequence[Record]) -> bool:
 
 
 def pick(records: Sequence[Record], question: str, case: Mapping[str, str], own: str) -> list[Record]:
-    """Return the records of the run that answers best: the reader's own machine comes first, then the newest run.
+    """Return the records of the run that answers best: the reader's own, else the published, else the newest one.
 
     A run with all amounts of the case comes before one with fewer, because without them no law of memory is known.
     """
     asked = _registry.find_question(question)
     wanted = sum(without_size(each, asked) == case for each in asked.cases)
-    usable = [(len(_sizes(run, asked, case)), run) for run in runs(records, question)]
+    rank = {PUBLISHED: 1, own: 0}
+    usable = sorted(runs(records, question), key=lambda run: rank.get(run[0].environment.machine, 2))
+    sizes = [len(_sizes(run, asked, case)) for run in usable]
     return next(
-        (
-            run
-            for enough in (wanted, 1)
-            for is_own in (True, False)
-            for sizes, run in usable
-            if sizes >= enough and (run[0].environment.machine == own) == is_own
-        ),
-        [],
+        (run for enough in (wanted, 1) for run, found in zip(usable, sizes, strict=True) if found >= enough), []
     )
 
 

@@ -40,10 +40,9 @@ def command(names: Sequence[str], repetitions: int, noise: Path | None, *, as_js
     Each experiment is saved when it ends. The exit code is 1 if a count misses its target by more than chance explains.
     """
     from loaders import _evidence, _terminal
-    from loaders._report.readme import PUBLISHED
     from loaders._trial import log, machine
 
-    published, own = log.results_root() / PUBLISHED / log.NAME, log.log_path(machine.machine_name())
+    published, own = log.results_root() / log.PUBLISHED / log.NAME, log.log_path(machine.machine_name())
     found = []
     for name in names or _evidence.EXPERIMENTS:
         source = noise or (own if name in _evidence.OWN else published)

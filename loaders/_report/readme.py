@@ -12,10 +12,8 @@ from loaders._corpus._sources import PHOTOGRAPHS
 from loaders._errors import InputError
 from loaders._report import charts, findings, opening, sets
 from loaders._rows import EPOCHS, Comparison, Row
+from loaders._trial.log import PUBLISHED
 from loaders._trial.record import Environment
-
-PUBLISHED = "reference-amd"
-"""The machine whose results are committed and answer the questions. A machine name belongs to one processor."""
 
 OURS = "reference"
 """How the names of the project's own machines begin; nobody else can hand in results under such a name."""

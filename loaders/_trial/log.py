@@ -21,6 +21,9 @@ T = TypeVar("T")
 
 NAME = "trials.jsonl"
 
+PUBLISHED = "reference-amd"
+"""The machine whose results are committed and answer the questions. A machine name belongs to one processor."""
+
 LAST_YEAR = 2100
 """A trial that claims to have started later had a wrong clock, and would stay the newest for ever."""
 

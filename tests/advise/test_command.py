@@ -11,10 +11,11 @@ from loaders import _registry
 from loaders._advise import candidates
 from loaders._cli import main
 from loaders._trial import log
+from loaders._trial.log import PUBLISHED
 from loaders._trial.record import Record
 from tests.advise import made
 
-OWN, PUBLISHED = "mine", "published"
+OWN = "mine"
 
 
 @pytest.fixture
@@ -142,6 +143,15 @@ def test_a_run_without_a_whole_round_answers_nothing() -> None:
 def test_the_newest_run_answers() -> None:
     old, new = made.run(name="old"), made.run(name="new", started="2026-05-01T00:00:00+00:00")
     assert {each.run for each in candidates.pick([*new, *old], "batching", {"augment": "off"}, "box")} == {"new"}
+
+
+def test_the_published_set_answers_before_newer_ones_of_other_machines() -> None:
+    """The page and the command line say the same to a stranger."""
+    published = made.run(name="p", where=made.environment(PUBLISHED))
+    newer = made.run(name="n", where=made.environment("another"), started="2026-05-01T00:00:00+00:00")
+    own = made.run(name="o", where=made.environment(OWN))
+    for records, name in (([*newer, *published], "p"), ([*newer, *published, *own], "o"), ([*newer], "n")):
+        assert {each.run for each in candidates.pick(records, "batching", {"augment": "off"}, OWN)} == {name}
 
 
 def test_the_terminal_says_the_answer_first(results: Path) -> None:

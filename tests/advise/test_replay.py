@@ -10,8 +10,8 @@ import pytest
 
 from loaders import _evidence
 from loaders._advise import candidates, choose, replay
-from loaders._report.readme import PUBLISHED
 from loaders._trial import log
+from loaders._trial.log import PUBLISHED
 from loaders._trial.record import SCHEMA, Record
 from tests.advise import golden, made
 from tests.conftest import ROOT

@@ -14,11 +14,12 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Dialog, Page, expect, sync_playwright
 
 from loaders import _registry, _words
-from loaders._report import readme, sets
+from loaders._report import sets
 from loaders._report.page import render as page_of
 from loaders._resolution import Calibration
 from loaders._rows import Comparison, comparison, total
 from loaders._stats import estimate
+from loaders._trial.log import PUBLISHED
 from loaders._trial.metrics import Metrics
 from loaders._trial.record import Record
 from tests.conftest import ROOT
@@ -375,7 +376,7 @@ def test_without_script_and_on_paper_everything_is_there(browser: Browser, site:
 def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a page with the published results, whatever a reader has measured beside them."""
     folder = tmp_path_factory.mktemp("published")
-    found = [each for each in sets.collect(ROOT / "results") if each.origin.machine == readme.PUBLISHED]
+    found = [each for each in sets.collect(ROOT / "results") if each.origin.machine == PUBLISHED]
     (folder / "comparison.html").write_text(page_of(found), "utf-8")
     return folder
 

@@ -11,12 +11,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from loaders._contract import Cause
-from loaders._report import asv_files, instruments, readme, sets
+from loaders._report import asv_files, instruments, sets
 from loaders._report.asv_files import AsvResult, Reading
 from loaders._report.instruments import Instruments, held_against, may_be_median
 from loaders._rows import Comparison, Row, comparison
 from loaders._stats import Estimate, estimate
 from loaders._trial import log as trial_log
+from loaders._trial.log import PUBLISHED
 from loaders._trial.metrics import Metrics
 from loaders._trial.record import Environment, Record
 from tests.conftest import ROOT
@@ -366,13 +367,13 @@ def _published(name: str, root: Path = ROOT / "results") -> tuple[Comparison, li
     found = [
         comparison
         for each in sets.collect(root)
-        if each.origin.machine == readme.PUBLISHED and each.origin.size == "full" and each.answers
+        if each.origin.machine == PUBLISHED and each.origin.size == "full" and each.answers
         for comparison in each.comparisons
         if comparison.question == name
     ]
     if not found:
-        pytest.skip(f"{name} of {readme.PUBLISHED} is not published")
-    return found[0], [each for each in asv_files.read(root) if each.machine == readme.PUBLISHED]
+        pytest.skip(f"{name} of {PUBLISHED} is not published")
+    return found[0], [each for each in asv_files.read(root) if each.machine == PUBLISHED]
 
 
 @pytest.mark.parametrize("question", ["selection", "resize"])
@@ -380,14 +381,14 @@ def test_nothing_that_is_published_differs_unexplained(question: str) -> None:
     found, results = _published(question)
     held = held_against(found, results)
     if held is None:
-        pytest.skip(f"asv has measured nothing on {readme.PUBLISHED}")
+        pytest.skip(f"asv has measured nothing on {PUBLISHED}")
     assert held.beside, f"{found.question} is held by both"
     assert not [pair.note for pair in held.pairs if pair.verdict == "flagged"]
     assert held.medians[0] == held.medians[1] > 0
 
 
 def test_a_readers_own_results_are_not_taken_for_the_published_ones(tmp_path: Path) -> None:
-    for machine, started in ((readme.PUBLISHED, "2026-01-01"), ("local", "2027-01-01")):
+    for machine, started in ((PUBLISHED, "2026-01-01"), ("local", "2027-01-01")):
         for each in LOG:
             environment = msgspec.structs.replace(each.environment, machine=machine)
             made = msgspec.structs.replace(
@@ -395,5 +396,5 @@ def test_a_readers_own_results_are_not_taken_for_the_published_ones(tmp_path: Pa
             )
             trial_log.append(tmp_path / machine / trial_log.NAME, made)
     found, _ = _published("selection", tmp_path)
-    assert found.environment.machine == readme.PUBLISHED
+    assert found.environment.machine == PUBLISHED
     assert sets.collect(tmp_path)[0].origin.machine == "local", "the page opens on the newest"

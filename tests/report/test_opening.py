@@ -14,6 +14,7 @@ from loaders import _registry
 from loaders._judge import TIME_MARGIN
 from loaders._report import opening, readme, sets
 from loaders._rows import Comparison, comparison
+from loaders._trial.log import PUBLISHED
 from loaders._trial.metrics import Metrics
 from loaders._trial.record import Record
 from tests.conftest import ROOT
@@ -200,7 +201,7 @@ def test_what_is_published_follows_from_the_raw_trials() -> None:
     found = _published()
     from loaders._trial import log
 
-    for path in (ROOT / "results" / readme.PUBLISHED).glob(log.NAME):
+    for path in (ROOT / "results" / PUBLISHED).glob(log.NAME):
         records += log.read(path)
     lines = opening.advice(found.comparisons)
     assert 6 <= len(lines) <= 12

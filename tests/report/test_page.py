@@ -17,9 +17,10 @@ from loaders._check.run import Outcome
 from loaders._check.selftest import Checked
 from loaders._claims import claims
 from loaders._evidence import Count, Experiment
-from loaders._report import linked, page, readme, sets, svg
+from loaders._report import linked, page, sets, svg
 from loaders._stats import Estimate
 from loaders._trial import log
+from loaders._trial.log import PUBLISHED
 from loaders._trial.metrics import Disturbance, Metrics
 from loaders._trial.record import Environment, Record
 from tests.check.pairs import planted
@@ -416,12 +417,12 @@ def _drawn(machine: str, **peaks: float) -> list[Record]:
 
 
 def test_a_claim_that_was_not_reached_shows_the_published_verdict(tmp_path: Path) -> None:
-    write_log(tmp_path, _drawn("p", list_to_list=9, numpy_to_list=900), machine=readme.PUBLISHED)
+    write_log(tmp_path, _drawn("p", list_to_list=9, numpy_to_list=900), machine=PUBLISHED)
     write_log(tmp_path, _drawn("q", numpy_to_list=900))
     html = page.render(sets.collect(tmp_path))
-    verdict = f'<span class="label">on {readme.PUBLISHED}, 2026-03-04: holds</span>'
+    verdict = f'<span class="label">on {PUBLISHED}, 2026-03-04: holds</span>'
     assert html.count(verdict) == 1
-    assert html.count(f"on {readme.PUBLISHED}, ") == sum(not each.issue for each in claims()), (
+    assert html.count(f"on {PUBLISHED}, ") == sum(not each.issue for each in claims()), (
         "the published set does not quote itself"
     )
     ruling = re.search(r"C1<span.*?</tr>", html[html.index(verdict) - 2000 :], re.DOTALL)
@@ -527,12 +528,12 @@ def test_what_the_readme_quotes_has_room_before_what_is_newer(tmp_path: Path, mo
         return [msgspec.structs.replace(each, size="full", started=started) for each in found]
 
     monkeypatch.setenv("LOADERS_MACHINE", "mine")
-    for machine, day, rounds in ((readme.PUBLISHED, 20, 3), ("reference-more", 21, 6), ("anybody", 22, 6)):
+    for machine, day, rounds in ((PUBLISHED, 20, 3), ("reference-more", 21, 6), ("anybody", 22, 6)):
         write_log(tmp_path, at(day, rounds=rounds, run=machine), machine=machine)
     results = sets.collect(tmp_path)
     assert results[0].origin.machine == "anybody", "it is the newest"
     shown = re.findall(r'class="set" data-machine="(.*?)"', page.render(results))
-    assert shown == [readme.PUBLISHED, "reference-more", "anybody"]
+    assert shown == [PUBLISHED, "reference-more", "anybody"]
 
 
 def test_charts_that_are_not_shown_are_not_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from loaders._errors import InputError
 from loaders._report import readme
 from loaders._report.sets import collect
 from loaders._trial import log
+from loaders._trial.log import PUBLISHED
 from tests.conftest import ROOT
 from tests.test_rows import record
 
@@ -25,8 +26,8 @@ def checkout(tmp_path: Path) -> Path:
         ("range_indexed", "read_order", {}, 0.5),
     ]:
         each = record(name, 0, time=seconds, peak=24, question=question, case=case, size="full", run=question)
-        environment = msgspec.structs.replace(each.environment, machine=readme.PUBLISHED)
-        path = tmp_path / "results" / readme.PUBLISHED / log.NAME
+        environment = msgspec.structs.replace(each.environment, machine=PUBLISHED)
+        path = tmp_path / "results" / PUBLISHED / log.NAME
         log.append(path, msgspec.structs.replace(each, environment=environment))
     return tmp_path
 
@@ -52,7 +53,7 @@ def test_findings_come_from_the_published_results_and_touch_nothing_else(checkou
 
 def test_new_results_make_it_stale(checkout: Path) -> None:
     readme.renew(checkout, write=True)
-    path = checkout / "results" / readme.PUBLISHED / log.NAME
+    path = checkout / "results" / PUBLISHED / log.NAME
     records = log.read(path)
     for each in records[:2]:
         log.append(
@@ -83,7 +84,7 @@ def test_a_question_comes_from_the_machine_that_has_measured_more_of_it(
     checkout: Path, name: str, *, every: bool, rounds: int, before: int, wins: bool
 ) -> None:
     """More strategies in as many rounds, or as many in more: of the project's machines, and the text says which."""
-    path = checkout / "results" / readme.PUBLISHED / log.NAME
+    path = checkout / "results" / PUBLISHED / log.NAME
     known = [each for each in log.read(path) if each.question == "selection"]
     for index in range(1, before):
         for each in known:
@@ -103,11 +104,11 @@ def test_a_question_comes_from_the_machine_that_has_measured_more_of_it(
     assert (f"{name}: Another" in text) == wins
     assert (f"## selection images 500 (on {name})" in results) == wins
     assert "## read_order" in results
-    assert f"{readme.PUBLISHED}: " in text
+    assert f"{PUBLISHED}: " in text
 
 
 def test_other_machines_results_are_not_published(checkout: Path) -> None:
-    path = checkout / "results" / readme.PUBLISHED / log.NAME
+    path = checkout / "results" / PUBLISHED / log.NAME
     records = log.read(path)
     path.unlink()
     for each in records:
