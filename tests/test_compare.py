@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import msgspec
@@ -645,3 +646,27 @@ def test_what_takes_long_is_no_part_of_a_budget_for_everything() -> None:
     assert set(names) == set(_registry.questions())
     assert set(names) - set(budgeted) == {"known_issues", "service"}
     assert budgeted[0] == "calibration"
+
+
+@pytest.mark.skipif(not pages.AVAILABLE, reason="the system cannot map a fork's pages")
+def test_a_round_starts_the_servers_of_what_it_runs_and_no_others(
+    corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of the other engines take as long to import as the round's trials do."""
+    groups = {"local": (), "service_2": ("serve",)}
+    planned = dataclasses.replace(_compare.plan("service", corpus), strategies=tuple(groups))
+    records: dict[str, list[Record]] = {"service": []}
+    assert running._used([planned], records, 0) == set(planned.groups) == set(groups.values())
+    for name, group in groups.items():
+        monkeypatch.setattr(Plan, "beforehand", lambda *_, name=name: [name])
+        assert running._used([planned], records, 0) == {group}
+    started: list[Any] = []
+
+    def start(modules: Any) -> Any:
+        started.append(modules)
+        return SimpleNamespace(end=list, reason="")
+
+    monkeypatch.setattr(forks, "Server", start)
+    with forks.Forks(planned.groups) as served:
+        served.begin({()})
+    assert started == [planned.groups[()]], "with all that its group imports"

@@ -112,19 +112,14 @@ class Serving:
             for each in self._plans
             for name in filter(each.may_fork, asked.strategies[each.question])
         ]
-        self.forks = Forks({})
+        self.forks = Forks(_compare.groups_of(self._plans))
         self._forked: list[Record] = []
         self.offer = self.begin(self._names)
 
     def begin(self, names: Sequence[str]) -> Offer:
-        """Start the new servers that these strategies' trials are forked from, if trials can be forked.
-
-        Each imports what all strategies of its group need, as every trial does. A group of an engine takes several
-        times as long to start as one of TensorFlow.
-        """
-        asked = {group_of(_registry.find_variant(*name.split(".", 1))) for name in names}
-        groups = _compare.groups_of(self._plans).items()
-        reason = self.forks.begin({each: modules for each, modules in groups if each in asked}) if self._names else ""
+        """Start the new servers that these strategies' trials are forked from, if trials can be forked."""
+        used = {group_of(_registry.find_variant(*name.split(".", 1))) for name in names}
+        reason = self.forks.begin(used) if self._names else ""
         return Offer([] if reason else self._names, reason, by_group=True, turns=turns.AVAILABLE)
 
     def ordered(self, order: Order, plan: Callable[[list[str], Serving], Record]) -> Record | dict[str, str]:

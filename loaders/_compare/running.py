@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -9,10 +10,11 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
+from loaders import _registry
 from loaders._compare.plans import SEED, Plan, groups_of
-from loaders._compare.schedule import Block, blocks, held_to, is_checked, is_left
+from loaders._compare.schedule import Block, Records, blocks, held_to, is_checked, is_left
 from loaders._trial import Record, Trial, log, machine, run_trial, watch
-from loaders._trial.forks import Forks
+from loaders._trial.forks import Forks, group_of
 
 CONTINUE_WITHIN = timedelta(hours=24)
 """An older interrupted run is started again: too much of the machine may have changed."""
@@ -75,7 +77,7 @@ def run_together(
                         return records
                     if not block.fresh and block.index != served and not forks.reason:
                         served = block.index
-                        if forks.begin():
+                        if forks.begin(_used(plans, records, served)):
                             say(f"trials run in fresh processes, which takes longer: {forks.reason}")
                     begin(trial)
                     forked = None if block.fresh or forks.reason else forks
@@ -85,6 +87,13 @@ def run_together(
                         of_question.append(record)
                         done(record)
     return records
+
+
+def _used(plans: Sequence[Plan], records: Records, index: int) -> set[tuple[str, ...]]:
+    """Return the groups whose servers fork what is due until the end of a round."""
+    due = itertools.takewhile(lambda block: block.index <= index, blocks(plans, records))
+    forked = [(each.plan.question, name) for each in due if not each.fresh for name in each.strategies]
+    return {group_of(_registry.find_variant(*each)) for each in forked}
 
 
 def _typical(trial: Trial, records: Sequence[Record]) -> float:

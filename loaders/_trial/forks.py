@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from types import TracebackType
 from typing import Any
 
@@ -58,17 +58,17 @@ class Forks:
         """Why a server cannot fork; empty if all can, or have not been started."""
         return next(filter(None, (each.reason for each in self._servers.values())), "")
 
-    def begin(self, groups: Groups | None = None) -> str:
+    def begin(self, used: Container[tuple[str, ...]] | None = None) -> str:
         """Start new servers, and return why one cannot fork, or nothing.
 
         Each round begins with this: one layout of addresses must not be that of all trials. They import at the same
-        time; they import what ``groups`` says if the round needs other modules than the one before.
+        time. ``used`` are the groups whose trials the round runs, by default all: an engine takes several times as long
+        to import as TensorFlow. Each imports what all trials of its group need, whichever of them the round runs.
         """
         self._end()
-        if groups is not None:
-            self._groups = groups
         for group in self._groups:
-            self._started(group)
+            if used is None or group in used:
+                self._started(group)
         return self.reason
 
     def _started(self, group: tuple[str, ...]) -> Server:
