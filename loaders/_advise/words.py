@@ -243,7 +243,10 @@ def _why(decision: Decision, reckoned: Reckoned, settings: Settings, source: Sou
 def _lacking(decision: Decision, source: Source | None) -> Iterator[str]:
     lacking = [name for name, kind in decision.kinds.items() if kind == "not measured"]
     if lacking and source:
-        yield f"This covers {source.measured} of {source.strategies} strategies; not measured: {_listed(lacking)}."
+        yield (
+            f"This covers {source.measured} of {source.strategies} strategies; what could be used and is not measured: "
+            f"{_listed(lacking)}."
+        )
 
 
 def _why_not(decision: Decision, reckoned: Reckoned, settings: Settings, measure: str) -> Iterator[str]:

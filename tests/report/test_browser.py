@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -390,6 +391,10 @@ def test_a_view_of_what_is_published_fits_on_a_few_screens(browser: Browser, pub
             assert page.evaluate("document.documentElement.scrollHeight") <= 4000, name
             for table in page.locator("table.ranking:visible").all():
                 assert table.locator("thead th:visible").count() <= 7, name
+        first = json.loads(page.locator(".choices").first.text_content() or "")["choices"][0]
+        covers = f"This covers {first['measured']} of {len(first['strategies'])} strategies"
+        page.goto(f"{(published / 'comparison.html').as_uri()}#{names[0]}")
+        assert covers in page.locator(".advice").first.inner_text(), "a ceiling that was not measured is not covered"
     for width, height in ((1280, 800), (390, 844)):
         with _opened(browser, published, viewport={"width": width, "height": height}) as page:
             advice = page.locator(".advice:visible").bounding_box()

@@ -93,7 +93,8 @@ def test_the_page_shows_what_was_decided(opened: Page, case: golden.Case) -> Non
         else advice.startswith("No strategy is certain to fit")
     )
     values = {name: chooser.VALUES[name][place] for name, place in case.settings.items()}
-    among = golden.choice_of(case.run).candidates
+    choice = golden.choice_of(case.run)
+    among, source = choice.candidates, choice.source
     reckoned = reckon(among, msgspec.convert(values, Settings), laws_of(among))
     picked = opened.locator("tr.picked th")
     assert picked.all_text_contents() == ([case.recommended] if case.recommended else [])
@@ -101,6 +102,8 @@ def test_the_page_shows_what_was_decided(opened: Page, case: golden.Case) -> Non
         wait = estimate(list(reckoned.waits[case.recommended].values()), "linear")
         assert _words.duration(wait.value) in advice
         assert _words.amount(reckoned.memory[case.recommended].high) in advice  # type: ignore[union-attr, arg-type]
+        covers = f"This covers {source.measured} of {source.strategies} strategies; what could be used and is not"
+        assert (covers in advice) == (chooser.LETTERS["not measured"] in case.kinds), "a ceiling is not to be used"
 
 
 def test_hostile_words_are_words(opened: Page) -> None:

@@ -391,6 +391,7 @@ const decisionOf = ({ values, kinds }, choice, asked) => {
     recommended: found.find((each) => each.kind === "recommended")?.name ?? null,
     rivals: found.filter((each) => each.isRival).map((each) => each.name),
     bottleneck: BOTTLENECK[letters.at(-1)],
+    measured: choice.measured,
   };
 };
 const RANK = ["recommended", "as good", "slower", "undecided", "not worth installing", "does not fit", "memory unknown"];
@@ -415,7 +416,7 @@ const verdictOf = (one, isDecided) =>
     failed: one.problem.startsWith("failed") ? one.problem : `failed: ${one.problem}`,
     "not measured": one.problem || "not measured",
   })[one.kind] ?? one.kind;
-const reasonsOf = ({ found, recommended, rivals, bottleneck }, asked) => {
+const reasonsOf = ({ found, recommended, rivals, bottleneck, measured }, asked) => {
   const { step, batch, samples, place, budget } = asked;
   const fitting = found.filter((each) => RANK.indexOf(each.kind) >= 0 && RANK.indexOf(each.kind) < 4);
   const lacking = found.filter((each) => each.kind === "not measured").map((each) => each.name);
@@ -447,7 +448,9 @@ const reasonsOf = ({ found, recommended, rivals, bottleneck }, asked) => {
       ? `${lead} the ${fitting.length} strategies that are certain to fit`
       : "the only strategy that is certain to fit";
   const doubt = rivals.length ? ` Undecided: ${listed(rivals)} may be faster.` : "";
-  const rest = lacking.length ? ` This covers ${found.length - lacking.length} of ${found.length} strategies; not measured: ${listed(lacking)}.` : "";
+  const rest = lacking.length
+    ? ` This covers ${measured} of ${found.length} strategies; what could be used and is not measured: ${listed(lacking)}.`
+    : "";
   const out = unknown.length ? ` Left out, as what memory they need is unknown: ${listed(unknown)}.` : "";
   const install = winner.needs ? ` It needs an installation: pip install ${winner.needs}.` : "";
   return (
