@@ -33,7 +33,6 @@ from loaders._contract import Promise
 from loaders._errors import InputError
 from loaders._faults import UNDISTURBED, Seen, logged
 from loaders._registry import Job, Skip, find_variant, variants
-from loaders._trial import machine
 from loaders.questions.service import PROMISES, QUESTION
 from loaders.questions.service.nodes import HEARTBEAT, Cluster, cluster
 
@@ -188,6 +187,8 @@ class UnderWay:
     """Experiments in a process of their own, with a session of its own, so that nothing of it is left."""
 
     def __init__(self, settings: Settings) -> None:
+        from loaders._trial import machine
+
         self.settings = settings
         self._started = datetime.now(UTC).isoformat(timespec="seconds")
         self._until = time.monotonic() + 60 + 4 * settings.waits * len(settings.shares)
@@ -392,7 +393,7 @@ def repeated(repetitions: int, corpus: Path, path: Path, done: Callable[[Seen], 
     InputError
         If an experiment says nothing of use; what was saved before stays.
     """
-    from loaders._trial import log
+    from loaders._trial import log, machine
 
     packages = machine.packages()
     here = {
