@@ -23,11 +23,14 @@ from loaders._trial.prepare import require
 from loaders.questions.service import nodes
 from tests.clusters import Start
 
+ALL = os.environ.get("LOADERS_CASES") == "all"
+"""Whether to run every strategy in every case: ``make evidence``."""
+
 EVERY = [
     (name, strategy, case)
     for name, question in _registry.questions().items()
     for strategy, each in _registry.variants(name).items()
-    for case in ([case for case in question.cases if each.runs_in(case)][: None if name == "resize" else 1])
+    for case in ([case for case in question.cases if each.runs_in(case)][: None if ALL or name == "resize" else 1])
 ]
 
 
