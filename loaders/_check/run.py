@@ -310,12 +310,13 @@ def _in_reach(due: Sequence[_State], seconds: float, questions: int) -> list[_St
     """
     found = [each for each in due if each.count > LOOKS[0] and each.count not in EVERY_LOOK]
     left = seconds - sum(each.seconds_until(each.count + 1) for each in found)
-    waiting = [(each.seconds_to_go(questions), each) for each in due if each.count in EVERY_LOOK]
+    waiting: list[tuple[float, _State]] = []
     if early := [each for each in due if each.count < LOOKS[0]]:
         every = early[0].every
         usual = usual_blocks([each.blocks("time") for each in every])
         a_block = sum(each.seconds for each in every) / max(1, sum(each.count for each in every))
         waiting += [(each.seconds_until(usual) if each.count else usual * a_block, each) for each in early]
+    waiting += [(each.seconds_to_go(questions), each) for each in due if each.count in EVERY_LOOK]
     waiting.sort(key=lambda pair: (pair[1].is_decided(questions), pair[0]))
     for needed, each in waiting:
         left -= needed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -12,7 +11,7 @@ import msgspec
 
 from loaders import _registry
 from loaders._compare.plans import SEED, Plan, groups_of
-from loaders._compare.schedule import Block, Records, blocks, held_to, is_checked, is_left
+from loaders._compare.schedule import Block, Records, blocks, held_to, is_checked, is_left, of_round
 from loaders._trial import Record, Trial, log, machine, run_trial, watch
 from loaders._trial.forks import Forks, group_of
 
@@ -90,9 +89,13 @@ def run_together(
 
 
 def _used(plans: Sequence[Plan], records: Records, index: int) -> set[tuple[str, ...]]:
-    """Return the groups whose servers fork what is due until the end of a round."""
-    due = itertools.takewhile(lambda block: block.index <= index, blocks(plans, records))
-    forked = [(each.plan.question, name) for each in due if not each.fresh for name in each.strategies]
+    """Return the groups whose servers fork what is due in a round."""
+    forked = [
+        (each.plan.question, name)
+        for each in of_round(plans, records, index, {})
+        if not each.fresh
+        for name in each.strategies
+    ]
     return {group_of(_registry.find_variant(*each)) for each in forked}
 
 

@@ -62,9 +62,14 @@ def blocks(plans: Sequence[Plan], records: Records) -> Iterator[Block]:
     """Yield what is due, in its order. ``records`` may grow while this is read, and must, to get to later rounds."""
     looked: dict[str, set[str]] = {}
     for index in range(max(each.rounds for each in plans)):
-        for plan in plans:
-            if index < plan.rounds:
-                yield from _of_round(plan, index, records[plan.question], looked)
+        yield from of_round(plans, records, index, looked)
+
+
+def of_round(plans: Sequence[Plan], records: Records, index: int, looked: dict[str, set[str]]) -> Iterator[Block]:
+    """Yield what is due in a round; ``looked`` keeps what looks have decided, for the rounds that follow."""
+    for plan in plans:
+        if index < plan.rounds:
+            yield from _of_question(plan, index, records[plan.question], looked)
 
 
 def is_left(plans: Sequence[Plan], records: Records) -> bool:
@@ -72,7 +77,7 @@ def is_left(plans: Sequence[Plan], records: Records) -> bool:
     return any(True for _ in blocks(plans, records))
 
 
-def _of_round(plan: Plan, index: int, records: Sequence[Record], looked: dict[str, set[str]]) -> Iterator[Block]:
+def _of_question(plan: Plan, index: int, records: Sequence[Record], looked: dict[str, set[str]]) -> Iterator[Block]:
     wanted = [(case, _wanted(plan, index, case, records, looked)) for case in plan.cases]
     planned = sum(len(strategies) for _, strategies in wanted)
     order = random.Random(f"{plan.question} {index}")  # noqa: S311
