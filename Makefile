@@ -10,10 +10,11 @@ SITE := .asv/html
 MINUTES ?= 4
 # Three tests at a time: mostly they wait, for imports, deadlines and processes.
 TESTS ?= -n 3 --dist worksteal
+MARKED ?= not slow
 export BASE ?= main
 
 .DEFAULT_GOAL := help
-.PHONY: help setup engines bench full test test-short lint format check check-perf report pages evidence readme clean
+.PHONY: help setup engines bench full test test-slow test-short lint format check check-perf report pages evidence readme clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{ printf "  make %-13s %s\n", $$1, $$2 }'
@@ -52,13 +53,16 @@ full: setup ## Run the full suite under asv, hours; interrupted, the same comman
 			--bench "^$$(basename "$$file" .py)\." "$$commit^!" || [ $$? -eq 2 ]; \
 	done
 
-test: setup ## Run the tests
-	$(BIN)/python -m pytest $(TESTS)
+test: setup ## Run the tests that take less than ten minutes together
+	$(BIN)/python -m pytest $(TESTS) -m '$(MARKED)'
+
+test-slow: ## Run the others: whole commands, clusters, kills; a change must pass them too
+	@$(MAKE) --no-print-directory MARKED=slow test
 
 test-short: ## Test what depends on the version of Python: make test-short PYTHON=python3.12
 	@# These tests import a small part of what is installed: compiling all of it would take longer than they do.
 	@version=$$($(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])') && \
-		PIP_COMPILE=0 $(MAKE) --no-print-directory VENV=.venv-$$version TESTS='-m python' test
+		PIP_COMPILE=0 $(MAKE) --no-print-directory VENV=.venv-$$version TESTS= MARKED=python test
 
 lint: setup ## Check style and types
 	$(BIN)/ruff check

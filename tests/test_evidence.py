@@ -99,6 +99,7 @@ def test_rounds_by_need_invent_no_differences(newest: Noise) -> None:
     assert [count.is_reached for count in counts] == [True] * 4, counts
 
 
+@pytest.mark.slow
 def test_rounds_that_stop_as_soon_as_anything_seems_to_differ_are_found_out(
     newest: Noise, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,6 +111,7 @@ def test_rounds_that_stop_as_soon_as_anything_seems_to_differ_are_found_out(
     assert "rounds by need: what takes as long as its baseline is said to differ" in missed
 
 
+@pytest.mark.slow
 def test_checks_seldom_cry_wolf_and_find_what_fails_only_now(published: Noise) -> None:
     counts = _evidence.checks(published, 30)
     assert [count.is_reached for count in counts] == [True] * 6, counts

@@ -115,6 +115,7 @@ def _wait_until(holds: Callable[[], object], seconds: float = 60) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("corpus")
 def test_killed_at_random_moments_it_loses_nothing_and_leaves_nothing(tmp_path: Path, results: Path) -> None:
     run, moments = Run(tmp_path, results, rounds=ROUNDS, forks=True), random.Random(1)
@@ -160,6 +161,7 @@ def test_killed_at_random_moments_it_loses_nothing_and_leaves_nothing(tmp_path: 
     print(f"{dict(killed)}; {len(records)} trials in {len(runs)} runs")  # noqa: T201 - with -s, by signal
 
 
+@pytest.mark.slow
 def test_killed_while_it_builds_a_corpus_it_builds_it_again_and_tidies_up(tmp_path: Path, results: Path) -> None:
     run, cache = Run(tmp_path, results, rounds=1), tmp_path / "cache"
     moments = random.Random(2)

@@ -68,6 +68,7 @@ class TestTrial:
         ):
             assert words in done.stdout, words
 
+    @pytest.mark.slow
     def test_a_case_can_be_chosen(self, command: Command) -> None:
         done = command("trial", "resize", "opencv_area", "--size", "tiny", "--case", "scale=224x224", "--json")
         assert one_document(done.stdout)["case"] == {"scale": "224x224"}
@@ -88,6 +89,7 @@ class TestTrial:
         by_variable = command("trial", "selection", "first_come", "--size", "tiny", LOADERS_WITH="mine.py")
         assert by_variable.returncode == 0, by_variable.stderr
 
+    @pytest.mark.slow
     def test_a_folder_of_odd_images(self, command: Command, tmp_path: Path) -> None:
         folder = tmp_path / "images" / "a"
         folder.mkdir(parents=True)
@@ -185,6 +187,7 @@ def test_list_names_everything(command: Command, tmp_path: Path) -> None:
     assert "first_come" not in command("list").stdout
 
 
+@pytest.mark.slow
 def test_one_file_is_all_that_a_new_strategy_needs(command: Command, tmp_path: Path, corpus: Any) -> None:
     """It is listed, compared, ranked, on the page and among asv's parameters."""
     (tmp_path / "mine.py").write_text(MINE)
@@ -208,6 +211,7 @@ def test_one_file_is_all_that_a_new_strategy_needs(command: Command, tmp_path: P
     assert "first_come" in asked.stdout, asked.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("corpus")
 def test_an_interrupted_comparison_keeps_its_trials_and_is_continued(results: Path) -> None:
     command = [sys.executable, "-m", "loaders", "compare", "selection", "--size", "tiny", "--rounds", "1"]
@@ -269,6 +273,7 @@ def test_a_comparison_whose_time_is_up_names_the_command_that_goes_on(command: C
     assert len({record.run for record in after}) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("corpus")
 def test_a_strategy_that_goes_wrong_is_exit_code_1_and_spoils_nothing_else(command: Command, tmp_path: Path) -> None:
     wrong = MINE.replace("first_come", "wrong").replace("[: job.inputs.draws]", "[:3]")

@@ -137,6 +137,7 @@ def _measured(copy: Path, question: str) -> dict[str, str]:
     }
 
 
+@pytest.mark.slow
 def test_a_figure_is_added_in_two_places(copy: Path) -> None:
     record, reading = copy / "loaders/_trial/metrics.py", copy / "loaders/_trial/assemble.py"
     field = (
@@ -201,6 +202,7 @@ def test_it() -> None:
 """
 
 
+@pytest.mark.slow
 def test_a_question_is_added_in_three_places_one_of_them_three_lines(copy: Path) -> None:
     (copy / "loaders/questions/planted.py").write_text(QUESTION, "utf-8")
     (copy / "benchmarks/planted.py").write_text(BENCHMARKS, "utf-8")

@@ -183,6 +183,7 @@ def test_the_planted_strategies_hold_what_they_say(corpus: Any, forget: Any) -> 
     assert peaks["memory_64"] - peaks["same"] == pytest.approx(64 * MIB, abs=MIB)
 
 
+@pytest.mark.slow
 def test_what_is_planted_in_tensorflow_delivers_the_same(corpus: Any, forget: Any) -> None:
     planned = _planned("tensorflow", corpus)
     record = run_trial(planned.trial("tf_time_20", planned.cases[0], 1), corpus)

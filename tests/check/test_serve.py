@@ -236,6 +236,7 @@ def test_what_must_be_fresh_is_not_offered(served: Process) -> None:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not turns.AVAILABLE, reason="this system has no named pipes")
 @pytest.mark.parametrize("fresh", [True, pytest.param(False, marks=needs_forks)])
 def test_trials_of_two_sides_take_turns(

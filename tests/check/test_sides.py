@@ -63,6 +63,7 @@ def _check(repository: Path, *arguments: str, **variables: str) -> subprocess.Co
     )
 
 
+@pytest.mark.slow
 def test_a_planted_slow_down_is_confirmed_and_nothing_else_is_measured(repository: Path, tmp_path: Path) -> None:
     summary = tmp_path / "summary.md"
     done = _check(repository, "HEAD~1", "--size", "tiny", "--minutes", "2", "--markdown", str(summary))
@@ -83,6 +84,7 @@ def test_a_comment_is_nothing_to_measure(repository: Path) -> None:
     assert "No confirmed regression." in done.stdout
 
 
+@pytest.mark.slow
 def test_no_change_is_no_regression_where_it_is_measured_nevertheless(repository: Path) -> None:
     only = ("--only", "selection.generator_choice", "--size", "tiny", "--minutes", "0.1")
     done = _check(repository, "main~2", "comment", *only)
@@ -123,6 +125,7 @@ def test_a_commit_is_laid_out_whole_or_not_at_all(repository: Path, tmp_path: Pa
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_commit_too_old_to_fork_makes_both_start_fresh(repository: Path) -> None:
     only = ("--only", "selection.generator_choice", "--size", "tiny", "--minutes", "0.05", "--json")
     done = _check(repository, "older", "comment", *only)
@@ -133,6 +136,7 @@ def test_a_commit_too_old_to_fork_makes_both_start_fresh(repository: Path) -> No
     assert outcome["time"]["blocks"] >= 1
 
 
+@pytest.mark.slow
 @needs_forks
 @pytest.mark.parametrize(("option", "start"), [((), "forked"), (("--fresh",), "fresh")])
 def test_both_sides_fork_unless_asked_not_to(

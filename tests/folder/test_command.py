@@ -58,6 +58,7 @@ def test_results_that_cannot_be_kept_are_one_message(tmp_path: Path, monkeypatch
     assert "LOADERS_RESULTS" in refused(str(photos), "--out", str(tmp_path / "new.py"))
 
 
+@pytest.mark.slow
 def test_a_small_odd_folder_is_answered_with_a_loader_that_runs(tmp_path: Path, command: Command) -> None:
     photos = made.folder(tmp_path / "photos", 30)
     made.image(photos / "top.png", 150)
@@ -89,6 +90,7 @@ def test_a_small_odd_folder_is_answered_with_a_loader_that_runs(tmp_path: Path, 
     assert "is there already" in again.stderr
 
 
+@pytest.mark.slow
 def test_ctrl_c_gives_the_best_answer_so_far(tmp_path: Path, results: Path) -> None:
     photos = made.folder(tmp_path / "photos", 30)
     arguments = ["advise", str(photos), "--minutes", "5", "--batch", str(made.BATCH), "--step", "none", "--json"]

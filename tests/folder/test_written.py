@@ -59,6 +59,7 @@ def _text(name: str) -> str:
     return written.stand_alone(name, "Written by a test.", {"BATCH": made.BATCH, "HEIGHT": 16, "WIDTH": 16, **few})
 
 
+@pytest.mark.slow
 def test_each_delivers_every_readable_image_once_an_epoch(tmp_path: Path) -> None:
     """All in one process, which imports TensorFlow once."""
     photos = made.folder(tmp_path / "photos", COUNT)

@@ -55,6 +55,7 @@ def test_the_workflow_follows_the_schema(tmp_path: Path) -> None:
     assert code == 0, said
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("results")
 def test_the_workflow_s_commands_run(folder: Path) -> None:
     install, *steps = re.findall(r"\brun: (.*)", _block("yaml"))
@@ -65,6 +66,7 @@ def test_the_workflow_s_commands_run(folder: Path) -> None:
     assert "--fail-on growing | kept" in (folder / "summary.md").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("results")
 @pytest.mark.parametrize(("leak", "code"), [(0, 0), (2**16, 1)])
 def test_the_test_passes_without_a_leak_and_fails_with_one(folder: Path, leak: int, code: int) -> None:

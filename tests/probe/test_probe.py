@@ -33,6 +33,7 @@ QUICK = ["plain.py:leak_malloc", "plain.py:raises", "plain.py:uneven", "tfdata.p
 SOUND = ["plain.py:sound_dicts", "tfdata.py:sound", "keras_sets.py:sound", "torch_loaders.py:sound_workers"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*truths.PLANTED, *truths.SOUND] if ALL else [*QUICK, *SOUND])
 def test_the_planted_truth_is_found(name: str) -> None:
     truth = {**truths.PLANTED, **truths.SOUND}[name]
@@ -139,6 +140,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_a_sound_pipeline_keeps_its_limits_and_the_files_are_written(probe: Probe, tmp_path: Path) -> None:
     limits = ["--fail-on", "growing", "--fail-on", "uneven", "--max-peak", "1GiB", "--min-rate", "10"]
     done = probe(NUMBERS, "train.py:make", "--json", *limits, "--markdown", "said.md", "--report", "page.html")
@@ -208,6 +210,7 @@ def test_what_it_raises_is_said_with_what_was_measured_until_then(probe: Probe) 
     assert "peak memory" in done.stdout
 
 
+@pytest.mark.slow
 def test_two_pipelines_are_held_against_each_other(probe: Probe) -> None:
     done = probe(NUMBERS, "train.py:make", "train.py:slower", "--steps", "25", "--json", "--minutes", "4")
     assert done.returncode == 1, done.stderr

@@ -94,6 +94,7 @@ def _orphans() -> set[int]:
     return {child.pid for child in psutil.Process(os.getpid()).children(recursive=True)}
 
 
+@pytest.mark.slow
 def test_worker_processes_are_counted_and_none_stays(corpus: Corpus) -> None:
     before = _orphans()
     for _ in range(3):  # a busy machine may read the tree too seldom
@@ -158,6 +159,7 @@ def planted(job):
 '''
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_ends_the_trial_within_its_deadline(corpus: Corpus, tmp_path: Path, forget: None) -> None:
     file = tmp_path / "planted.py"
     file.write_text(DYING)
@@ -169,6 +171,7 @@ def test_a_worker_that_dies_ends_the_trial_within_its_deadline(corpus: Corpus, t
     assert _orphans() <= before
 
 
+@pytest.mark.slow
 def test_loading_all_is_ended_by_a_memory_limit_and_a_batch_at_a_time_is_not(corpus: Corpus) -> None:
     record = _trial(corpus, "path_generator")
     assert record.status == "ok"

@@ -48,6 +48,7 @@ print(json.dumps(held))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not memory.Malloc().available, reason="mallinfo2 is glibc's (2.33 and later)")
 def test_a_cache_in_memory_holds_what_was_decoded(corpus: Corpus) -> None:
     strategies = ["no_cache", "cache_paths", "cache_encoded", "cache_after_decode"]
@@ -63,6 +64,7 @@ def test_a_cache_in_memory_holds_what_was_decoded(corpus: Corpus) -> None:
     assert 0.9 * DECODED < held["cache_after_decode"] < 1.2 * DECODED
 
 
+@pytest.mark.slow
 def test_a_cache_spares_the_work_of_later_epochs(corpus: Corpus, measure: Measure) -> None:
     trial = _compare.plan("caching", corpus).trial("cache_after_decode", {"data": "x16"}, 1)
     # Smaller batches than a trial's, of which these few pictures make two: too few to tell what is steady.
@@ -74,6 +76,7 @@ def test_a_cache_spares_the_work_of_later_epochs(corpus: Corpus, measure: Measur
     assert _metrics(measure, corpus, "cache_after_decode").disk_bytes is None
 
 
+@pytest.mark.slow
 def test_a_cache_on_disk_writes_what_was_decoded_and_reads_it_again(corpus: Corpus, measure: Measure) -> None:
     for strategy in ("cache_to_file", "snapshot_to_disk"):
         metrics = _metrics(measure, corpus, strategy)

@@ -107,6 +107,7 @@ def test_a_shuffle_within_a_window_is_told_from_a_whole_one() -> None:
     assert order_quality(random.permutation(count).tolist(), nothing, nothing).displacement > SHUFFLED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["from_generator", "py_function", "keras_pydataset_workers"])
 def test_a_report_is_run_over_four_epochs_in_one_pass(corpus: Corpus, measure: Measure, strategy: str) -> None:
     record = _trial(measure, corpus, strategy, STEPS, epochs=4)
@@ -117,6 +118,7 @@ def test_a_report_is_run_over_four_epochs_in_one_pass(corpus: Corpus, measure: M
     assert record.metrics.left_behind == 0
 
 
+@pytest.mark.slow
 def test_the_page_shows_what_is_reported_where_and_whether_it_is_so(
     corpus: Corpus, measure: Measure, tmp_path: Path
 ) -> None:

@@ -69,6 +69,7 @@ def test_a_body_with_another_shape_or_dtype_is_no_result(
     assert record.status in ("wrong_output", "failed"), record.message
 
 
+@pytest.mark.slow
 def test_bodies_in_flight_are_counted_not_assumed(corpus: Corpus, measure: Measure) -> None:
     one, eight = (
         _trial(measure, corpus, name, ARRAY).metrics for name in ("py_function_1", "py_function_8_private_threads")
@@ -78,6 +79,7 @@ def test_bodies_in_flight_are_counted_not_assumed(corpus: Corpus, measure: Measu
     assert 1 < eight.bodies_in_flight <= 8
 
 
+@pytest.mark.slow
 def test_a_slow_consumer_lets_elements_wait(corpus: Corpus, measure: Measure) -> None:
     for _ in range(3):  # a busy machine keeps the bodies from filling the buffer: it only lowers what waits at most
         metrics = _trial(measure, corpus, "py_function_4_prefetch_8", ARRAY).metrics

@@ -59,6 +59,7 @@ def test_the_seed_decides_the_order(corpus: Corpus) -> None:
     assert _quality(corpus, "sequential", seed=1) != _quality(corpus, "sequential", seed=2)
 
 
+@pytest.mark.slow
 def test_the_orders_of_the_range_file_are_as_the_write_up_drew_them(corpus: Corpus) -> None:
     """Four readers cycle through the first four files and then read the fifth alone; interleave mixes to the end."""
     sequential = _quality(corpus, "sequential", INT64)
@@ -100,6 +101,7 @@ def test_the_floor_is_the_shuffle_buffer_and_a_batch(corpus: Corpus) -> None:
     assert QUESTION.floor(job, _registry.find_variant("read_order", "range_indexed")) == pytest.approx(mean * 32, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="glibc's settings")
 @pytest.mark.parametrize(
     ("strategy", "setting"),
@@ -182,6 +184,7 @@ def test_what_ignoring_errors_loses_stands_in_the_record(corpus: Corpus, measure
     assert _trial(measure, corpus, "parallel_reads_ignore_errors").metrics.lost is None
 
 
+@pytest.mark.slow
 def test_an_encoding_that_was_left_incomplete_is_made_again(corpus: Corpus) -> None:
     shards = corpus.encoded("tensor")
     Path(shards[1].path).write_bytes(b"")

@@ -36,6 +36,7 @@ def test_a_wrong_box_is_caught(corpus: Corpus, tmp_path: Path) -> None:
         QUESTION.check(job, variant, batches)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the page cache is asked on Linux only")
 @pytest.mark.parametrize("case", [WARM, COLD])
 def test_a_trial_measures_conversion_and_reading_apart(corpus: Corpus, measure: Measure, case: dict[str, str]) -> None:

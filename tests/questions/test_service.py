@@ -132,6 +132,7 @@ def test_slow_storage_is_late_by_as_much_as_is_said_and_reads_overlap(corpus: Co
     assert min(taken[4]) < 0.8 * min(taken[1])
 
 
+@pytest.mark.slow
 def test_a_trial_counts_every_process_and_leaves_none(corpus: Corpus, left: Left) -> None:
     alone, served = (
         run_trial(_compare.plan("service", corpus).trial(name, LOCAL, 1), corpus) for name in ("local", "service_2")
@@ -177,6 +178,7 @@ def planted(job):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not pages.AVAILABLE, reason="this kernel cannot populate pages")
 def test_what_serves_a_trial_is_a_fork_of_it_with_the_memory_of_one_that_has_imported_tensorflow(
     corpus: Corpus, tmp_path: Path, left: Left, forget: None
@@ -214,6 +216,7 @@ with ExitStack() as serving:
 """
 
 
+@pytest.mark.slow
 def test_a_trial_with_another_thread_is_served_by_new_processes(corpus: Corpus, tmp_path: Path, left: Left) -> None:
     """A process with several threads must not be forked."""
     trial = _compare.plan("service", corpus).trial("service_1", LOCAL, 1)
@@ -230,6 +233,7 @@ def test_a_trial_with_another_thread_is_served_by_new_processes(corpus: Corpus, 
     assert left() == []
 
 
+@pytest.mark.slow
 def test_files_are_shared_out_by_an_order_that_every_worker_sees(
     corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clusters: Start
 ) -> None:
@@ -347,6 +351,7 @@ def test_an_address_that_nobody_answers_is_named_at_once() -> None:
         nodes.answering("nonsense")
 
 
+@pytest.mark.slow
 def test_the_documented_code_runs_as_it_stands(corpus: Corpus, tmp_path: Path, left: Left) -> None:
     """The three files of docs/service.md, started as it says, deliver every image once."""
     text = (ROOT / "docs" / "service.md").read_text("utf-8")
@@ -423,6 +428,7 @@ def test_what_was_repeated_is_not_repeated_again(
     assert all(each.machine and each.cpu and "TensorFlow" in each.versions for each in found)
 
 
+@pytest.mark.slow
 def test_rays_cluster_comes_up_where_temporary_files_have_long_names(
     corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -443,6 +449,7 @@ def test_every_strategy_is_audited_undisturbed() -> None:
     assert {fault for fault, _ in faults.asked()} == set(faults.FAULTS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["service_2_off", "service_2_cached"])
 def test_undisturbed_epochs_share_a_process_and_nothing_else(
     strategy: str, corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: Left
@@ -464,6 +471,7 @@ def test_undisturbed_epochs_share_a_process_and_nothing_else(
     assert _soon_left(left) == []
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_in_the_middle_of_an_epoch_is_waited_for(
     corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: Left
 ) -> None:
@@ -477,6 +485,7 @@ def test_a_worker_that_is_killed_in_the_middle_of_an_epoch_is_waited_for(
     assert _soon_left(left) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "strategy", "joined"),
     [("worker_added", faults.DYNAMIC, "followed"), ("worker_restarted", faults.FILE, "repeated")],
@@ -498,6 +507,7 @@ def test_a_worker_that_starts_in_the_middle_of_an_epoch(
     assert _soon_left(left) == []
 
 
+@pytest.mark.slow
 def test_an_experiment_that_says_nothing_ends_the_others_that_are_under_way(
     corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: Left
 ) -> None:
@@ -509,6 +519,7 @@ def test_an_experiment_that_says_nothing_ends_the_others_that_are_under_way(
     assert _soon_left(left) == []
 
 
+@pytest.mark.slow
 def test_an_experiment_ends_with_whoever_started_it(corpus: Corpus, tmp_path: Path, left: Left) -> None:
     code = "import sys; from loaders.questions.service import faults; "
     code += "faults.UnderWay(faults.Settings('worker_hangs', 'service_2', sys.argv[1], (0.5,), 90, 0.4)); input()"

@@ -334,6 +334,7 @@ def test_failures_stand_in_the_ranking_in_words(page: Page) -> None:
         assert words in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 360])
 def test_nobody_is_shut_out(browser: Browser, site: Path, width: int, scheme: Any) -> None:
@@ -382,6 +383,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_view_of_what_is_published_fits_on_a_few_screens(browser: Browser, published: Path) -> None:
     """The committed results: seven columns and 4000 px at most, and the answer before any scrolling."""
     with _opened(browser, published) as page:
@@ -411,6 +413,7 @@ def _address(page: Page) -> str:
 IDS = "(found) => found.map((each) => each.id)"
 
 
+@pytest.mark.slow
 def test_five_tasks_take_three_actions_at_most(browser: Browser, published: Path) -> None:
     """What readers come for, on the committed results: each line with an action counts."""
     with _opened(browser, published) as page:  # 1: which loader for 2 GiB and steps of 20 ms?
@@ -437,6 +440,7 @@ def test_five_tasks_take_three_actions_at_most(browser: Browser, published: Path
         assert "× faster" in row.locator(".ratio").inner_text()
 
 
+@pytest.mark.slow
 def test_the_address_is_the_view(browser: Browser, site: Path) -> None:
     with _opened(browser, site) as page:
         section = _section(page, "batching", whole=False)

@@ -112,6 +112,7 @@ def _places(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [at, *(place for key, each in inner for place in _places(each, (*at, key)))]
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(seed=st.integers(0, 2**32))
 def test_whatever_stands_in_a_log_becomes_a_page(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:

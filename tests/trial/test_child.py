@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import os
 
+import pytest
+
 from loaders._trial.timing import FEW, LONG
 from tests.conftest import EACH_START, Strategy
 
@@ -32,6 +34,7 @@ def test_short_epochs_are_repeated_and_their_memory_is_in_no_peak(strategy: Stra
     assert max(metrics.memory_trace.step) <= 8
 
 
+@pytest.mark.slow
 def test_long_epochs_are_not_repeated(strategy: Strategy) -> None:
     waits = "for part in np.split(right[0], 4):\n    time.sleep({})\n    yield part"
     metrics = strategy(waits.format(0.15), epochs=2).metrics

@@ -90,6 +90,7 @@ def test_what_a_conversion_does_wrong_is_said(corpus: Corpus, tmp_path: Path) ->
         assert words in made.stderr
 
 
+@pytest.mark.slow
 def test_conversions_stream(corpus: Corpus, tmp_path: Path) -> None:
     """Six times the images need no more memory than a record or two and what the writer buffers.
 

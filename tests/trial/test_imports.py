@@ -10,6 +10,7 @@ from tests.conftest import Strategy
 MIB = 2**20
 
 
+@pytest.mark.slow
 def test_a_spike_before_an_import_is_the_whole_peak(
     strategy: Strategy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

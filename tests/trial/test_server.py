@@ -227,6 +227,7 @@ def planted(job):
 '''
 
 
+@pytest.mark.slow
 def test_a_trial_has_imported_what_its_group_imports_however_it_starts(
     corpus: Corpus, tmp_path: Path, forget: None
 ) -> None:
@@ -243,6 +244,7 @@ def test_a_trial_has_imported_what_its_group_imports_however_it_starts(
         assert each.message.startswith("ValueError: tensorflow skimage.io PIL.Image ("), each.message
 
 
+@pytest.mark.slow
 def test_a_forked_trial_costs_a_quarter_of_an_import(corpus: Corpus) -> None:
     """What it costs beyond its epochs, by the best of four each, in turn: 0.07 to 0.19 on quiet machines.
 

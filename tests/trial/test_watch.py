@@ -63,6 +63,7 @@ def test_a_strategy_that_stands_still_is_ended_long_before_its_deadline(
     assert (record.status, record.message) == (("ok", "") if works else ("timed_out", "stood still for 3 s; ended"))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not turns.AVAILABLE, reason="this system has no named pipes")
 @EACH_START
 def test_a_trial_that_waits_for_its_turn_does_not_stand_still(
