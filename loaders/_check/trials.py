@@ -4,7 +4,8 @@ Each side has a process that runs its trials (``loaders._check.serve``). A commi
 trial by its own command line; then the other side does so too, so that no ratio joins a fresh trial and a forked one.
 
 Where the steady epochs rank a question, a trial of each side is alive at the same time, and their epochs alternate
-(``loaders._trial.turns``): both sides then meet the same moments of the machine.
+(``loaders._trial.turns``): both sides then meet the same moments of the machine. Their steady times are then geometric
+means over their turns, not medians, so that a block compares turn with turn.
 
 The first trial of each side proves, after its measurement, that it delivers what its question asks; without that it
 has no figures. Later trials of the same code are not all checked, because a check takes as long as the rest: one of
@@ -314,7 +315,23 @@ def _in_turn(sides: Sequence[Served], orders: Sequence[Order]) -> list[dict[str,
             turns.give(given, [side.answering for side in sides], patience)
         for each in given:  # both before either is waited for: one may hang
             each.end()
-        return [side.answer() for side in sides]
+        records = [side.answer() for side in sides]
+        return _timed_by_turns(records, given)
+
+
+def _timed_by_turns(records: list[dict[str, Any] | None], given: Sequence[turns.Turns]) -> list[dict[str, Any] | None]:
+    """Return the records with the steady times that the turns compare (``turns.compared``), if both sides have them.
+
+    A trial that was run again without turns, because it imported in its last one, has other steady epochs.
+    """
+    times = turns.compared(given)
+    ran = [((each or {}).get("metrics") or {}).get("steady_epochs") for each in records]
+    if not times or ran != [each.epochs for each in given]:
+        return records
+    return [
+        {**record, "metrics": {**record["metrics"], "steady_time": seconds}} if record else None
+        for record, seconds in zip(records, times, strict=True)
+    ]
 
 
 @contextlib.contextmanager

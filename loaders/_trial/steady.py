@@ -85,9 +85,9 @@ def in_turn(
 
     The other trial runs between them, so what the machine did is looked at around each turn, and none is repeated.
     """
-    stretch, seconds = Stretch(), 0.0
+    stretch, seconds, more = Stretch(), 0.0, list[Timeline]()
     with turns.taken(directory) as ask:
-        while ask(seconds):
+        while ask(seconds, len(more)):
             before, more = look(), [*epochs()]
             while (seconds := sum(map(timing.epoch_time, more))) < TURN and len(more) < timing.MOST_EPOCHS:
                 more += epochs()

@@ -1,18 +1,25 @@
 """Two trials that are alive at the same time and run their epochs in turn: A B B A.
 
 How fast a machine is changes within seconds, so epochs that come right after each other differ less than whole trials
-do. On a virtual machine with two cores, steady times of four loaders of ``batching`` spread by 2.2 to 3.5 % from trial
-to trial, and their ratio in two trials that took turns by 0.7 to 1.8 % (12 pairs of each, six turns).
+do. On a quiet virtual machine with two cores, steady times of four loaders of ``batching`` spread by 2.2 to 3.5 % from
+trial to trial, and their ratio in two trials that took turns by 0.7 to 1.8 % (12 pairs of each, six turns).
 
-Each trial has a directory with two named pipes. In one it asks for a turn, and says how long the last one took; from
-the other it reads whether there is one. Whoever ordered the trials gives the turns.
+On one whose neighbours slow it down by half for some seconds at a time, ratios of two turns spread by 9 to 13 % (29
+pairs of trials of seven loaders). The mean of their logarithms spread by 5.5, 4.0, 3.2 and 3.0 % over 6, 12, 16 and 24
+turns; the ratio of both sides' medians by 6.7, 5.0, 5.2 and 4.5 %, as each side's median jumps between fast and slow.
+So the means of logarithms are compared, and turns go on while they are unsure.
+
+Each trial has a directory with two named pipes. In one it asks for a turn, and says how long the last one took and how
+many epochs it had; from the other it reads whether there is one. Whoever ordered the trials gives the turns.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import select
+import statistics
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -22,21 +29,26 @@ GO, ENOUGH = b"g", b"e"
 AVAILABLE = hasattr(os, "mkfifo")
 """Whether the system has named pipes that can be waited for."""
 
-FEW, SECONDS, MOST = 4, 1.2, 20
-"""Each trial gets this many turns at least and at most; in between, turns end when both have run for so long in them.
-Six turns of a quarter of a second told more for their time than three or ten."""
+FEW, SECONDS, MOST = 4, 1.2, 80
+"""Each trial gets this many turns at least and at most; in between, turns end when both have run for so long in them,
+and their ratio is known to ``PRECISE``. Six turns of a quarter of a second told more for their time than three or ten
+where it was quiet."""
+
+PRECISE = 0.01
+"""Standard error of the mean logarithm of the turns' ratios: about as much as layouts of addresses add from one pair of
+trials to the next."""
 
 PATIENCE, TIMES = 60.0, 10
 """A trial that hangs must not take the other one down with it, which waits and has a deadline of its own. The other
 waits for it this many seconds, and this many times as long as it took itself until it asked for its first turn."""
 
 LONG = 4.0
-"""Seconds of turns after which two of them are enough."""
+"""Seconds of turns after which they are enough, however few they are and however unsure their ratio is."""
 
 
 @contextlib.contextmanager
-def taken(directory: Path) -> Iterator[Callable[[float], bool]]:
-    """Yield what asks for a turn in a trial, with the seconds of the last one; it waits, and is false for no more.
+def taken(directory: Path) -> Iterator[Callable[[float, int], bool]]:
+    """Yield what asks for a turn in a trial, with the seconds and epochs of the last one; it waits, false is no more.
 
     If whoever gives turns has ended, there are no more either; nor if they are over, and the trial is run once more.
     """
@@ -45,11 +57,11 @@ def taken(directory: Path) -> Iterator[Callable[[float], bool]]:
             asks = opened.enter_context((directory / ASKS).open("wb", 0))
             goes = opened.enter_context((directory / GOES).open("rb", 0))
         except FileNotFoundError:
-            yield lambda _: False
+            yield lambda *_: False
             return
 
-        def ask(seconds: float) -> bool:
-            asks.write(b"%.9f\n" % seconds)
+        def ask(seconds: float, epochs: int) -> bool:
+            asks.write(b"%.9f %d\n" % (seconds, epochs))
             return goes.read(1) == GO
 
         yield ask
@@ -69,10 +81,15 @@ class Turns:
         What the trial is told.
     spent
         The seconds that its turns have taken.
+    times
+        The seconds of an epoch in each turn; none if the trial's commit is too old to say how many epochs it ran.
+    epochs
+        How many epochs it ran in all turns.
     """
 
     def __init__(self, directory: Path) -> None:
-        self.directory, self.spent = directory, 0.0
+        self.directory, self.spent, self.epochs = directory, 0.0, 0
+        self.times: list[float] = []
         directory.mkdir()
         for name in (ASKS, GOES):
             os.mkfifo(directory / name)
@@ -91,7 +108,11 @@ class Turns:
         """
         if self._asks not in select.select([self._asks, answer], [], [], patience)[0]:
             return False
-        self.spent += float(os.read(self._asks, 2**10).split()[-1])
+        seconds, *epochs = os.read(self._asks, 2**10).splitlines()[-1].split()
+        self.spent += float(seconds)
+        if epochs and (count := int(epochs[0])) and float(seconds):
+            self.times.append(float(seconds) / count)
+            self.epochs += count
         return True
 
     def give(self) -> None:
@@ -111,7 +132,7 @@ def give(both: Sequence[Turns], answers: Sequence[int], patience: float | None =
     One that keeps the other waiting for longer than ``patience`` ends them too.
     """
     given, order = 0, [0, 1]
-    while not _is_enough(given, min(each.spent for each in both)):
+    while not _is_enough(given, both):
         for side in order:
             both[side].give()
             if not both[side].is_asked(answers[side], patience):
@@ -120,7 +141,25 @@ def give(both: Sequence[Turns], answers: Sequence[int], patience: float | None =
         order.reverse()
 
 
-def _is_enough(given: int, seconds: float) -> bool:
+def compared(both: Sequence[Turns]) -> list[float]:
+    """Return each side's seconds of an epoch, whose ratio is what the turns show; empty if they show nothing.
+
+    They are the geometric means over the turns that both had, an even number: A B alone would leave a drift with B.
+    """
+    count = min(len(each.times) for each in both) // 2 * 2
+    return [statistics.geometric_mean(each.times[:count]) for each in both] if count else []
+
+
+def _is_enough(given: int, both: Sequence[Turns]) -> bool:
     if given % 2:
-        return False  # A B alone would leave an even drift with B
-    return given >= MOST or (given >= FEW and seconds >= SECONDS) or (given > 0 and seconds >= LONG)
+        return False  # see ``compared``
+    seconds = min(each.spent for each in both)
+    if given >= MOST or (given > 0 and seconds >= LONG):
+        return True
+    return given >= FEW and seconds >= SECONDS and _error([each.times for each in both]) <= PRECISE
+
+
+def _error(times: Sequence[Sequence[float]]) -> float:
+    """Return the standard error of the mean logarithm of the ratios; 0 if nobody says what they are."""
+    ratios = [math.log(one / other) for one, other in zip(*times, strict=False)]
+    return statistics.stdev(ratios) / math.sqrt(len(ratios)) if len(ratios) > 1 else 0.0

@@ -145,7 +145,7 @@ class Playing:
     def tell(self, order: Order) -> None:
         def play() -> None:
             with turns.taken(Path(order.turns)) as ask:
-                while ask(0.01):
+                while ask(0.01, 1):
                     if self._hangs:
                         self.released.wait()
             os.write(self._answers, b"x")
@@ -178,7 +178,22 @@ def test_a_trial_that_hangs_does_not_take_the_other_one_down(monkeypatch: pytest
     assert records == [{"ended": True}] * 2
 
 
-GOOD = {"status": "ok", "message": "", "metrics": {"steady_time": 0.1, "samples": 40}}
+GOOD: dict[str, Any] = {"status": "ok", "message": "", "metrics": {"steady_time": 0.1, "samples": 40}}
+
+
+@pytest.mark.skipif(not turns.AVAILABLE, reason="this system has no named pipes")
+@pytest.mark.parametrize(("ran", "expected"), [(6, [0.2, 0.4]), (3, [0.1, 0.1])])
+def test_trials_in_turn_are_timed_by_their_turns(tmp_path: Path, ran: int, expected: list[float]) -> None:
+    """A trial that was run once more, without turns, has other epochs: then neither is."""
+    given = [turns.Turns(tmp_path / name) for name in "ab"]
+    for each, seconds, epochs in zip(given, (0.2, 0.4), (1, 3), strict=True):
+        each.times, each.epochs = [seconds, seconds], 2 * epochs
+        each.close()
+    records = [{**GOOD, "metrics": {**GOOD["metrics"], "steady_epochs": count}} for count in (2, ran)]
+    found = trials._timed_by_turns([*records], given)
+    assert [each["metrics"]["steady_time"] for each in found if each] == expected
+    assert [each["metrics"]["samples"] for each in found if each] == [40, 40]
+    assert trials._timed_by_turns([records[0], None], given) == [records[0], None]
 
 
 def test_both_sides_are_first_in_turn_and_checked_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -261,7 +261,9 @@ def test_workers_that_live_shorter_than_they_are_looked_for_are_read(strategy: S
     metrics = strategy(body).metrics
     assert metrics.anonymous_memory is not None
     assert metrics.peak_memory_tree is not None
-    assert 24 * MIB <= metrics.peak_memory_tree < 90 * MIB  # it may be read while it fills, which busy processors stretch
+    assert (
+        24 * MIB <= metrics.peak_memory_tree < 90 * MIB
+    )  # it may be read while it fills, which busy processors stretch
     assert metrics.peak_memory is not None
     assert metrics.peak_memory < 4 * MIB
 

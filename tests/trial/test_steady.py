@@ -150,13 +150,15 @@ def test_repeating_favours_no_strategy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @dataclass
 class Given:
-    """Gives some turns, one after another, and notes how long each took."""
+    """Gives some turns, one after another, and notes how long each took, and how many epochs it had."""
 
     turns: int
     seconds: list[float] = field(default_factory=list)
+    epochs: list[int] = field(default_factory=list)
 
-    def ask(self, seconds: float) -> bool:
+    def ask(self, seconds: float, epochs: int) -> bool:
         self.seconds.append(seconds)
+        self.epochs.append(epochs)
         return len(self.seconds) <= self.turns
 
 
@@ -179,6 +181,7 @@ def test_a_turn_of_short_epochs_is_several_of_them(monkeypatch: pytest.MonkeyPat
     _, found = _in_turn(monkeypatch, given, machine)
     assert len(found.epochs) == 6
     assert given.seconds == pytest.approx([0.0, 0.06, 0.06])
+    assert given.epochs == [0, 3, 3]
     shortest, tiny = Given(1), Machine([0.0], seconds=1e-4)
     assert len(_in_turn(monkeypatch, shortest, tiny)[1].epochs) == MOST_EPOCHS
 

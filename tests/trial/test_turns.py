@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -17,10 +18,21 @@ pytestmark = pytest.mark.skipif(not turns.AVAILABLE, reason="this system has no 
 
 
 class Player:
-    """A trial that takes turns of some length, at most so many before it ends; it may hang in one of them."""
+    """A trial that takes turns of some length, at most so many before it ends; it may hang in one of them.
+
+    Several lengths come one after the other, again and again. A commit that is ``old`` does not tell its epochs.
+    """
 
     def __init__(
-        self, name: str, directory: Path, log: list[str], seconds: float, ends_after: int = 10**6, hangs_in: int = 0
+        self,
+        name: str,
+        directory: Path,
+        log: list[str],
+        *seconds: float,
+        ends_after: int = 10**6,
+        hangs_in: int = 0,
+        epochs: int = 1,
+        old: bool = False,
     ) -> None:
         self.given = Turns(directory / name)
         self.answering, self._answers = os.pipe()
@@ -29,10 +41,11 @@ class Player:
 
         def play() -> None:
             with turns.taken(self.given.directory) as ask:
-                spent = 0.0
-                while self.turns < ends_after and ask(spent):
+                told = (0.0, 0)
+                while self.turns < ends_after and ask(*told):
                     log.append(name)
-                    self.turns, spent = self.turns + 1, seconds
+                    told = seconds[self.turns % len(seconds)], 0 if old else epochs
+                    self.turns += 1
                     if self.turns == hangs_in:
                         self._released.wait()
             os.write(self._answers, b"x")
@@ -89,6 +102,41 @@ def test_turns_alternate_a_b_b_a_until_they_are_enough(
     assert "".join(log) == "abba" * (expected // 2)
 
 
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        ((0.25, 0.252), 6),  # they are sure after 1.2 s
+        ((0.2, 0.3), 16),  # a fast moment and a slow one: they go on for four seconds
+        ((0.24, 0.25, 0.26, 0.25), 10),  # or until they are sure
+    ],
+)
+def test_turns_go_on_while_their_ratio_is_unsure(
+    players: Callable[..., Player], seconds: tuple[float, ...], expected: int
+) -> None:
+    a, b = players("a", [], 0.25), players("b", [], *seconds)
+    _give(a, b)
+    assert (a.turns, b.turns) == (expected, expected)
+
+
+def test_of_a_trial_that_tells_no_epochs_the_least_is_enough(players: Callable[..., Player]) -> None:
+    a, b = players("a", [], 0.25, old=True), players("b", [], 0.2, 0.4)
+    _give(a, b)
+    assert (a.turns, b.turns) == (6, 6)
+    assert turns.compared([a.given, b.given]) == []
+
+
+def test_what_is_compared_is_turn_with_turn(players: Callable[..., Player]) -> None:
+    """Of two alike, each median would jump between fast and slow moments; an odd last turn has no partner."""
+    a, b = players("a", [], 0.2, 0.4, epochs=2), players("b", [], 0.3, 0.6, epochs=3)
+    _give(a, b)
+    found = turns.compared([a.given, b.given])
+    assert found == pytest.approx([math.sqrt(0.1 * 0.2)] * 2)
+    assert a.given.epochs == 2 * a.turns
+    b.given.times.pop()
+    a.given.times[-2:] = [9.0, 9.0]
+    assert turns.compared([a.given, b.given]) == pytest.approx(found)
+
+
 @pytest.mark.parametrize("which", [0, 1])
 def test_turns_end_when_either_trial_does(players: Callable[..., Player], which: int) -> None:
     log: list[str] = []
@@ -124,7 +172,7 @@ def test_once_turns_are_over_a_trial_that_is_run_again_has_none(tmp_path: Path) 
     given.end()
     assert not turns.are_on(given.directory)
     with turns.taken(given.directory) as ask:
-        assert not ask(0.0)
+        assert not ask(0.0, 0)
     given.close()
 
 
@@ -133,7 +181,7 @@ def test_a_trial_whose_giver_is_gone_goes_on_without_turns(tmp_path: Path) -> No
 
     def ask() -> None:
         with turns.taken(given.directory) as asked:
-            told.append(asked(0.0))
+            told.append(asked(0.0, 0))
 
     waiting = threading.Thread(target=ask)
     waiting.start()
