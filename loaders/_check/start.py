@@ -1,7 +1,9 @@
 """Fresh and forked trials of the same strategies in turn, for ``equivalence`` to judge.
 
 Rounds go through one question after the other. In each round, a question has a new server; its strategies come in an
-order shuffled anew, and each runs fresh and forked, one right after the other, in random order.
+order shuffled anew, and each runs fresh and forked, in random order. Both trials are alive at the same time, and their
+steady epochs take turns (``loaders._trial.turns``), whose means are their steady times: from trial to trial a strategy
+spreads by 10 % and more, between the turns of two by a third of that. Without named pipes one runs after the other.
 """
 
 from __future__ import annotations
@@ -11,18 +13,20 @@ import math
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import msgspec
 
 from loaders import _compare, _registry
-from loaders._check import touched
+from loaders._check import partners, touched
 from loaders._check.equivalence import Way
 from loaders._compare import CHECKED, GIVE_UP_AFTER, SEED, Plan
 from loaders._compare.plans import PACKAGE
 from loaders._corpus import Corpus
-from loaders._trial import Record, Trial, log, run_trial, watch
+from loaders._trial import Record, Trial, log, run_trial, turns
 from loaders._trial.forks import Forks
 
 AMOUNT = "x4"
@@ -32,9 +36,9 @@ a steady time needs. What a fork costs weighs more in a short epoch."""
 EPOCHS = 2
 """Short epochs are repeated for the steady time; of long ones, one is enough."""
 
-SLOW = 30.0
+SLOW = 60.0
 """Seconds. A strategy with such a trial is compared in the first round only, and not pooled with the others: it alone
-would take as long as all of them."""
+would take as long as all of them. A trial waits while its partner has a turn."""
 
 NO_FORKS = "this system cannot fork trials (Linux 5.14 or later can), so all start fresh"
 NO_TENSORFLOW = "its trials always start fresh: a server saves nothing without TensorFlow"
@@ -77,9 +81,8 @@ def measure(
 ) -> list[Record]:
     """Run the pairs of some rounds, as far as time allows, and return their records.
 
-    Each trial is appended to the log as soon as it ends. Trials that the same code has already logged count: after an
-    interruption in the middle of a pair, only its other half is run. A question whose server cannot fork is left out,
-    and ``say`` is told why.
+    Both trials of a pair are appended to the log when they have ended. Pairs that the same code has already logged
+    count. A question whose server cannot fork is left out, and ``say`` is told why.
     """
     until = clock() + seconds
     keys = {planned.question: key(planned) for planned in plans}
@@ -91,7 +94,8 @@ def measure(
         due = list(_due(planned, index, records))
         if not due or planned.question in refused or clock() >= until:
             continue
-        with Forks(planned.groups) as forks:
+        # The threads end before the servers do, as what a thread has started ends with it.
+        with Forks(planned.groups) as forks, ThreadPoolExecutor(2) as threads:
             if forks.begin():
                 say(f"{planned.question}: its trials cannot be forked: {forks.reason}")
                 refused.add(planned.question)
@@ -99,23 +103,35 @@ def measure(
             for strategy, ways in due:
                 if clock() >= until:
                     break
-                for way in ways:
-                    trial = _trial(planned, strategy, index)
-                    begin(trial)
-                    run = forks.run if way == "forked" else run_trial
-                    record = run(
-                        trial,
-                        planned.corpus,
-                        run=keys[planned.question],
-                        round=index,
-                        planned=2 * len(forked_in(planned)),
-                        repeats=watch.repeats_left(records),
-                    )
-                    record = _without_traces(record)
+                trial = _trial(planned, strategy, index)
+                begin(trial)
+                how: dict[str, Any] = {
+                    "run": keys[planned.question],
+                    "round": index,
+                    "planned": 2 * len(forked_in(planned)),
+                }
+                runs = [partial(forks.run if way == "forked" else run_trial, **how) for way in ways]
+                for record in _pair(trial, planned.corpus, runs, threads):
                     log.append(path, record)
                     records.append(record)
                     done(record)
     return records
+
+
+def _pair(trial: Trial, corpus: Corpus, runs: Sequence[Callable[..., Record]], threads: Executor) -> list[Record]:
+    """Run a trial in two ways, in turn where the system can, and return both records without their traces."""
+    if not turns.AVAILABLE:
+        return [_without_traces(run(trial, corpus)) for run in runs]
+
+    def partner(run: Callable[..., Record]) -> partners.InThread[Record]:
+        return partners.InThread(threads, lambda place: run(msgspec.structs.replace(trial, turns=place), corpus))
+
+    records, given = partners.play([partner(run) for run in runs])
+    times = partners.times(given, [each.metrics.steady_epochs for each in records])
+    return [
+        _without_traces(record, **({"steady_time": seconds} if seconds else {}))
+        for record, seconds in itertools.zip_longest(records, times)
+    ]
 
 
 def _trial(planned: Plan, strategy: str, index: int) -> Trial:
@@ -125,7 +141,7 @@ def _trial(planned: Plan, strategy: str, index: int) -> Trial:
 
 
 def _due(planned: Plan, index: int, records: Sequence[Record]) -> Iterator[tuple[str, list[Way]]]:
-    """Yield the strategies that must still be run in a round, each with the ways to begin; both are shuffled."""
+    """Yield the strategies that must still be run in a round, each with the way to begin with; both are shuffled."""
     shuffled = random.Random(f"{planned.question} {index}")  # noqa: S311
     names = forked_in(planned)
     shuffled.shuffle(names)
@@ -137,11 +153,11 @@ def _due(planned: Plan, index: int, records: Sequence[Record]) -> Iterator[tuple
         there = {each.process for each in own if each.round == index}
         if index and any(each.seconds > SLOW for each in own):
             continue
-        if max(map(bad.count, ways)) < GIVE_UP_AFTER and (missing := [way for way in ways if way not in there]):
-            yield name, missing
+        if max(map(bad.count, ways)) < GIVE_UP_AFTER and len(there) < len(ways):
+            yield name, ways
 
 
-def _without_traces(record: Record) -> Record:
-    """Return a record without its long lists, which nothing here is concluded from."""
-    metrics = msgspec.structs.replace(record.metrics, memory_trace=None, steps=None, walk=None)
+def _without_traces(record: Record, **more: Any) -> Record:
+    """Return a record without its long lists, which nothing here is concluded from, and with ``more`` metrics."""
+    metrics = msgspec.structs.replace(record.metrics, memory_trace=None, steps=None, walk=None, **more)
     return msgspec.structs.replace(record, metrics=metrics)

@@ -21,21 +21,19 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
 
 from loaders import _registry
+from loaders._check import partners
 from loaders._check.serve import Asked, Order, Round
 from loaders._check.sides import Side
 from loaders._compare import CHECKED
 from loaders._trial import turns
 from loaders._trial.forks import ATTEMPTS
-from loaders._trial.launch import SCRATCH
 
 GRACE = 20.0
 """Seconds allowed for a side's process to end what it has started, which takes milliseconds."""
@@ -298,35 +296,29 @@ class _Pair:
         return record
 
 
+@dataclass(frozen=True)
+class _Ordered:
+    """A trial that a side is ordered to run."""
+
+    side: Served
+    order: Order
+
+    @property
+    def answering(self) -> int:
+        return self.side.answering
+
+    def begin(self, directory: str) -> None:
+        self.side.tell(msgspec.structs.replace(self.order, turns=directory))
+
+    def answer(self) -> dict[str, Any] | None:
+        return self.side.answer()
+
+
 def _in_turn(sides: Sequence[Served], orders: Sequence[Order]) -> list[dict[str, Any] | None]:
-    """Run two trials whose epochs alternate, and return their records; ``None`` for a process that has ended.
-
-    The second one starts when the first has run its first epochs, so nothing is ever measured of both at a time.
-    """
-    with tempfile.TemporaryDirectory(prefix=f"{SCRATCH}{os.getpid()}-") as place, contextlib.ExitStack() as open_:
-        given = [turns.Turns(Path(place, name)) for name in ("first", "second")]
-        asked, begun, patience = [], time.monotonic(), None
-        for each, side, order in zip(given, sides, orders, strict=True):
-            open_.callback(each.close)
-            side.tell(msgspec.structs.replace(order, turns=str(each.directory)))
-            asked.append(each.is_asked(side.answering, patience))
-            patience = patience or turns.PATIENCE + turns.TIMES * (time.monotonic() - begun)
-        if all(asked):
-            turns.give(given, [side.answering for side in sides], patience)
-        for each in given:  # both before either is waited for: one may hang
-            each.end()
-        records = [side.answer() for side in sides]
-        return _timed_by_turns(records, given)
-
-
-def _timed_by_turns(records: list[dict[str, Any] | None], given: Sequence[turns.Turns]) -> list[dict[str, Any] | None]:
-    """Return the records with the steady times that the turns compare (``turns.compared``), if both sides have them.
-
-    A trial that was run again without turns, because it imported in its last one, has other steady epochs.
-    """
-    times = turns.compared(given)
+    """Run two trials whose epochs alternate, and return their records; ``None`` for a process that has ended."""
+    records, given = partners.play([_Ordered(*each) for each in zip(sides, orders, strict=True)])
     ran = [((each or {}).get("metrics") or {}).get("steady_epochs") for each in records]
-    if not times or ran != [each.epochs for each in given]:
+    if not (times := partners.times(given, ran)):
         return records
     return [
         {**record, "metrics": {**record["metrics"], "steady_time": seconds}} if record else None

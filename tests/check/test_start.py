@@ -14,9 +14,10 @@ from loaders._check import equivalence, start
 from loaders._cli import selftest
 from loaders._compare import GIVE_UP_AFTER, Plan
 from loaders._compare.plans import PACKAGE
-from loaders._corpus import Corpus
-from loaders._trial import Record, Trial, forks, log, pages
+from loaders._corpus import Corpus, open_corpus
+from loaders._trial import Record, Trial, forks, log, pages, turns
 from loaders._trial.metrics import MemoryTrace, Metrics
+from loaders._trial.timing import MOST_EPOCHS
 from tests.conftest import one_document
 from tests.trial.test_log import RECORD
 
@@ -100,12 +101,12 @@ def test_an_interrupted_one_loses_nothing_and_goes_on(planned: Plan, stand_in: S
     stand_in.stop_at = 11  # in the middle of a pair
     with pytest.raises(KeyboardInterrupt):
         start.measure([planned], path, rounds=2)
-    assert len(log.read(path)) == 11
+    assert len(log.read(path)) == 10, "of two that take turns, one alone says nothing"
     assert all(each.is_lost for each in stand_in.servers)
     stand_in.stop_at = None
     told: list[Record] = []
     records = start.measure([planned], path, rounds=2, done=told.append)
-    assert set(Counter(each[:3] for each in stand_in.ran).values()) == {1}
+    assert sorted(Counter(each[:3] for each in stand_in.ran).values()) == [1] * 15 + [2]
     assert len(records) == len(told) == len(log.read(path)) == 2 * 2 * len(NAMES)
     before = len(stand_in.servers)
     start.measure([planned], path, rounds=2)
@@ -213,6 +214,18 @@ def test_real_trials_are_told_apart(corpus: Corpus, tmp_path: Path) -> None:
     (found,) = equivalence.judged(records)
     assert found.pooled.keys() >= {"peak_memory", "retained_memory", "epoch_time"}
     assert found.verdict == "not shown yet", "its epochs have no steady time"
+
+
+@pytest.mark.skipif(not (pages.AVAILABLE and turns.AVAILABLE), reason="the system cannot fork trials, or give turns")
+def test_the_epochs_of_real_trials_take_turns(tmp_path: Path) -> None:
+    small = open_corpus("small")  # of a tiny one, an epoch has too few batches for a steady time
+    planned = Plan("batching", ("load_all",), ({"data": "x4", "augment": "off"},), 1, small, None, 60.0, epochs=2)
+    records = start.measure([planned], tmp_path / "log", rounds=1)
+    assert [each.status for each in records] == ["ok", "ok"], [each.message for each in records]
+    ran = [each.metrics.steady_epochs or 0 for each in records]
+    assert min(ran) >= turns.FEW * MOST_EPOCHS, "several short epochs in each of many turns"
+    times = [each.metrics.steady_time or 0.0 for each in records]
+    assert 0.3 < times[0] / times[1] < 3
 
 
 def test_where_nothing_can_be_forked_it_is_said_and_no_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from typing import Any, cast
 import psutil
 import pytest
 
-from loaders._check import trials
+from loaders._check import partners, trials
 from loaders._check.serve import Asked, Order
 from loaders._check.sides import Side
 from loaders._trial import turns
@@ -178,22 +178,30 @@ def test_a_trial_that_hangs_does_not_take_the_other_one_down(monkeypatch: pytest
     assert records == [{"ended": True}] * 2
 
 
+@dataclass
+class Taken:
+    """The turns that a trial has taken."""
+
+    times: list[float]
+    epochs: int
+
+
 GOOD: dict[str, Any] = {"status": "ok", "message": "", "metrics": {"steady_time": 0.1, "samples": 40}}
 
 
-@pytest.mark.skipif(not turns.AVAILABLE, reason="this system has no named pipes")
 @pytest.mark.parametrize(("ran", "expected"), [(6, [0.2, 0.4]), (3, [0.1, 0.1])])
-def test_trials_in_turn_are_timed_by_their_turns(tmp_path: Path, ran: int, expected: list[float]) -> None:
+def test_trials_in_turn_are_timed_by_their_turns(
+    monkeypatch: pytest.MonkeyPatch, ran: int, expected: list[float]
+) -> None:
     """A trial that was run once more, without turns, has other epochs: then neither is."""
-    given = [turns.Turns(tmp_path / name) for name in "ab"]
-    for each, seconds, epochs in zip(given, (0.2, 0.4), (1, 3), strict=True):
-        each.times, each.epochs = [seconds, seconds], 2 * epochs
-        each.close()
     records = [{**GOOD, "metrics": {**GOOD["metrics"], "steady_epochs": count}} for count in (2, ran)]
-    found = trials._timed_by_turns([*records], given)
-    assert [each["metrics"]["steady_time"] for each in found if each] == expected
+    given = [Taken([0.2, 0.2], 2), Taken([0.4, 0.4, 0.5], 6)]
+    monkeypatch.setattr(partners, "play", lambda _: ([*records], given))
+    found = trials._in_turn([], [])
+    assert [each["metrics"]["steady_time"] for each in found if each] == pytest.approx(expected)
     assert [each["metrics"]["samples"] for each in found if each] == [40, 40]
-    assert trials._timed_by_turns([records[0], None], given) == [records[0], None]
+    records[1:] = [None]  # type: ignore[list-item]
+    assert trials._in_turn([], []) == records
 
 
 def test_both_sides_are_first_in_turn_and_checked_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
