@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import dataclasses
+import statistics
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -9,6 +11,8 @@ import pytest
 from loaders import _registry
 from loaders._contract import OrderQuality
 from loaders._rows import MEASURED, Comparison, Disturbed, Row, comparison, disturbed, document, total, worked_first
+from loaders._rows.figures import first_epochs
+from loaders._stats import estimate
 from loaders._trial.growth import Growth, Verdict
 from loaders._trial.metrics import Disturbance, Metrics
 from loaders._trial.record import Record
@@ -241,6 +245,47 @@ def test_a_total_holds_the_conversion_the_first_epoch_and_all_later_ones() -> No
     assert converted["total"].value == pytest.approx(3.0 + 2.0 + 19 * 0.5)
     assert (converted.in_best_total, found["separate_files"].in_best_total) == (True, False)
     assert total((3.0, 2.0, 0.5), 1) == 5.0
+
+
+def _bounds(values: Mapping[int, float]) -> tuple[float, float, float]:
+    found = estimate(list(values.values()), "linear")
+    assert found.low is not None
+    assert found.high is not None
+    return found.value, found.low, found.high
+
+
+def _first(*seconds: float | None, forked: Sequence[float] = ()) -> dict[int, float]:
+    fresh = [_epochs("x", index, each or 0.0, 1.0) for index, each in enumerate(seconds)]
+    forks = [
+        msgspec.structs.replace(_epochs("x", len(fresh) + index, each, 1.0), process="forked")
+        for index, each in enumerate(forked)
+    ]
+    return first_epochs([*fresh, *forks])
+
+
+def test_a_first_epoch_is_that_of_fresh_processes() -> None:
+    """A fork's start is not a reader's. Means and errors are those of the fresh trials alone, whatever forks took."""
+    alone = _first(2.10, 1.90, 2.02)
+    assert alone == {0: 2.10, 1: 1.90, 2: 2.02}
+    mixed = _first(2.10, 1.90, 2.02, forked=(1.05, 1.8, 1.2, 1.1, 1.4))
+    assert list(mixed) == [~7, ~6, ~5, ~4, ~3, 0, 1, 2], "each pairs with its own kind"
+    assert statistics.fmean(mixed.values()) == pytest.approx(statistics.fmean(alone.values()))
+    wide = [high - low for _, low, high in map(_bounds, (alone, mixed))]
+    assert wide[1] == pytest.approx(wide[0], rel=0.1), "eight rounds know the start no better than three"
+    assert mixed[~3] == mixed[0], "in the same round for every strategy, so that what is paired stays paired"
+    assert _first(forked=(1.0, 1.2)) == {~0: 1.0, ~1: 1.2}, "all that there is"
+    assert set(_first(2.0, forked=(1.0, 1.1)).values()) == {2.0}
+    assert min(_first(1.0, 30.0, 30.0, forked=(1.0,) * 9).values()) > 0
+
+
+def test_a_total_is_no_shorter_than_its_start_where_forks_start_sooner() -> None:
+    trials = [_epochs("separate_files", index, 1.0, 0.05) for index in range(8)]
+    trials += [_epochs("encoded_bytes", index, 2.0 if index < 3 else 1.0, 1e-4, start_time=2.0) for index in range(8)]
+    trials = [msgspec.structs.replace(each, process="fresh" if each.round < 3 else "forked") for each in trials]
+    row = rows(comparison(trials))["encoded_bytes"]
+    assert row["total"]
+    assert row["start"]
+    assert row["total"].value >= row["start"].value
 
 
 def test_a_case_is_ranked_by_steady_epochs_only_where_all_of_its_trials_have_one(

@@ -11,7 +11,7 @@ from loaders import _registry
 from loaders._advise.choose import Amount, Candidate
 from loaders._advise.words import Source
 from loaders._law import AMOUNTS
-from loaders._rows.figures import value
+from loaders._rows.figures import first_epochs, value
 from loaders._trial.imports import is_found
 from loaders._trial.log import PUBLISHED
 from loaders._trial.record import SCHEMA, Record
@@ -136,7 +136,7 @@ def amounts(records: Sequence[Record]) -> list[Amount]:
             samples,
             max(1, *(each.metrics.batches or 1 for each in found)),
             _by_round(found, "needed_memory"),
-            _by_round(found, "epoch_time"),
+            first_epochs(found),
             _by_round(found, "steady_time"),
             _by_round(found, "wait_time"),
             _by_round(found, "convert_time"),

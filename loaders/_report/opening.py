@@ -8,13 +8,14 @@ survive says *undecided*.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
 from loaders import _words
-from loaders._judge import TIME_MARGIN, Fitted, Judged, fitted, holm
+from loaders._judge import MEMORY_SHARE, RESOLUTION, TIME_MARGIN, Fitted, Judged, fitted, holm
 from loaders._law import Law
 from loaders._report import findings
 from loaders._rows import EPOCHS, Comparison, Headline, Row, headline, loaders_of, paired, plain
@@ -23,8 +24,8 @@ from loaders._words import amount, small_amount, times
 FITS = ", all of which fit into memory"
 """Added to a question where the answer's memory grows with the data."""
 
-ANY = ", any number of them, without converting any"
-"""Added where memory must not grow, and nothing may be written first."""
+ANY, UNWRITTEN = ", any number of them", ", without converting any"
+"""Added where memory must not grow; and where the answer writes nothing."""
 
 UNDECIDED = "Undecided."
 
@@ -102,8 +103,7 @@ def _of_fastest(comparison: Comparison, found: Headline, laws: Mapping[str, Law]
     baseline, same, times, over_all = found
     fit = fitted(times)
     chosen = _leanest(fit, same)
-    grows = chosen.strategy in laws and laws[chosen.strategy].kind == "linear"
-    when = comparison.about.when + (FITS if grows else "")
+    when = comparison.about.when + _limit(comparison, chosen, laws)
     yield _of_one(comparison, when, chosen, baseline, fit, same, laws, over_all=over_all)
     bounded = [row for row in plain(same) if row.strategy in laws and laws[row.strategy].kind in findings.BOUNDED]
     is_bounded = chosen.strategy in laws and laws[chosen.strategy].kind in findings.BOUNDED
@@ -111,14 +111,40 @@ def _of_fastest(comparison: Comparison, found: Headline, laws: Mapping[str, Law]
         return
     other = _leanest(fit, bounded)
     if other is not baseline and other is not chosen:
-        yield _of_one(comparison, comparison.about.when + ANY, other, baseline, fit, bounded, laws, over_all=over_all)
+        when = comparison.about.when + ANY + ("" if _writes(other, baseline) else UNWRITTEN)
+        yield _of_one(comparison, when, other, baseline, fit, bounded, laws, over_all=over_all)
+
+
+def _limit(comparison: Comparison, row: Row, laws: Mapping[str, Law]) -> str:
+    """Say of how much data a line speaks: nobody knows what a strategy needs of which no law is known, beyond that."""
+    law = laws.get(row.strategy)
+    if law and law.kind == "linear":
+        return FITS
+    is_unknown = bool(comparison.about.size_axis) and (law is None or law.kind == "unknown")
+    return f" (up to {row.delivered} samples)" if is_unknown and row.delivered else ""
+
+
+def _writes(row: Row, baseline: Row) -> bool:
+    """Whether a strategy writes to disk; where the baseline has such a figure too, it is of the files that all read."""
+    return row["disk"] is not None and (row.converts or baseline["disk"] is None)
 
 
 def _leanest(fit: Fitted, among: Sequence[Row]) -> Row:
-    """Return the leanest of the strategies that cannot be told from the fastest."""
+    """Return, of the strategies that cannot be told from the fastest, the fastest of those that need least memory."""
+    known = _level(fit, among)
+    least = min((_memory(row) for row in known), key=lambda each: math.inf if each is None else each)
+    return next(row for row in known if least is None or not _is_more(_memory(row), least))
+
+
+def _level(fit: Fitted, among: Sequence[Row]) -> list[Row]:
+    """Return the strategies that cannot be told from the fastest, in the order of their times."""
     best = fit.best({row.strategy for row in among})
-    known = [row for name in best.names for row in among if row.strategy == name]
-    return min(known, key=lambda row: (_memory(row) is None, round((_memory(row) or 0.0) / 2**20)))
+    return [row for name in best.names for row in among if row.strategy == name]
+
+
+def _is_more(memory: float | None, least: float) -> bool:
+    """Whether memory is more than the least by as much as can be told apart; what is unknown may be more."""
+    return memory is None or memory - least >= max(RESOLUTION, (MEMORY_SHARE - 1) * least)
 
 
 def _of_one(
@@ -134,17 +160,22 @@ def _of_one(
 ) -> _Draft:
     """Say why a strategy is advised: its time against the baseline's, what its memory needs, what it writes."""
     line = Advice(comparison.question, when, _do(row), "", row.strategy)
-    level = fit.best({each.strategy for each in among}).names
-    others = f"; the leanest of {len(level)} that cannot be told apart" if len(level) > 1 else ""
+    level, own = _level(fit, among), _memory(row)
+    is_leanest = own is not None and all(_is_more(_memory(each), own) for each in level if each is not row)
+    those = f"; {'the leanest' if is_leanest else 'one'} of {len(level)} that cannot be told apart"
+    others = those if len(level) > 1 else ""
     if row is baseline:
         return _of_baseline(comparison, line, baseline, fit, among, others)
     judged = fit.compare(row.strategy, baseline.strategy, margin=TIME_MARGIN) if over_all else row.ratio
     ratio = times(judged)
     over = f" over {EPOCHS} epochs" if over_all else ""
     within = _within(comparison, row)
-    parts = [f"{ratio} than `{baseline.strategy}`{over}{f' {within}' if within else ''}{_so_far(comparison, baseline)}"]
+    on = f" on {comparison.environment.cores} cores" if row.series else ""  # how many at a time is best depends on it
+    parts = [
+        f"{ratio} than `{baseline.strategy}`{over}{f' {within}' if within else ''}{on}{_so_far(comparison, baseline)}"
+    ]
     parts += _of_memory(row, baseline, laws, is_sized=bool(comparison.about.size_axis))
-    if row["disk"] and row.converts:
+    if row["disk"] and _writes(row, baseline):
         parts.append(f"{amount(row['disk'].value)} on disk for {row.delivered} samples")
     said = ", ".join(parts) + others
     is_faster = judged is not None and judged.verdict == "less" and judged.ratio.resolved
@@ -237,7 +268,8 @@ def _of_cure(comparison: Comparison, rows: Sequence[Row]) -> Iterator[_Draft]:
     do = f"Set `{row.settings}`." if row.settings else _do(row)
     is_decided = row.p_values.get("pair", 1.0) * len(cures) < DOUBT
     price = f"it is then {times(row.pair)}" if is_decided else "no price in time is shown"
-    said = f"its peak falls to {_words.multiple(row['over_floor'])} that need, and {price}"
+    slow = f" ({row['needed'].value / row.floor:.2f}× with a slow consumer)" if row["needed"] and row.floor else ""
+    said = f"its peak falls to {_words.multiple(row['over_floor'])} that need{slow}, and {price}"
     yield _Draft(Advice(comparison.question, when, do, said, row.strategy), None, "")
 
 

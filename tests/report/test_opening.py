@@ -88,6 +88,44 @@ def test_of_those_that_cannot_be_told_apart_the_leanest_is_advised() -> None:
     assert "the leanest of 3 that cannot be told apart" in line.because
 
 
+def test_none_is_called_the_leanest_where_memory_cannot_be_told_apart_either() -> None:
+    """2.3 MiB are not leaner than 2.7, nor 102 than 100: then the fastest of them is advised."""
+    for little, more in ((2.3, 2.7), (100.0, 102.0)):
+        memory = {"mixed_copy": 500.0, "permutation_index": little, "generator_choice": more}
+        seconds = {"numpy_to_numpy": 1.0, "mixed_copy": 0.2, "permutation_index": 0.2, "generator_choice": 0.199}
+        (line,) = opening.advice([_measured(seconds, memory, spread=0.05, seed=4)])
+        assert "; one of 3 that cannot be told apart" in line.because
+        assert line.strategy in ("permutation_index", "generator_choice")
+
+
+@pytest.mark.parametrize("written", [None, 50 * MIB])
+def test_what_writes_is_not_said_to_convert_nothing_and_how_much_it_writes_is_said(written: int | None) -> None:
+    slopes = {"cache_after_decode": 0.5, "cache_to_file": 0.0, "no_cache": 0.0}
+    seconds = {"no_cache": 1.0, "cache_after_decode": 0.1, "cache_to_file": 0.3}
+    records = [
+        record(
+            name,
+            index,
+            question="caching",
+            case={"data": data},
+            metrics=Metrics(
+                epoch_time=(each := time * count / 160 * (1 + 0.01 * index)) + 0.5,
+                steady_time=each,
+                samples=count,
+                needed_memory=int((20 + slopes[name] * count) * MIB),
+                disk_bytes=written if name == "cache_to_file" else None,
+            ),
+        )
+        for index in range(3)
+        for data, count in (("x1", 40), ("x4", 160), ("x16", 640))
+        for name, time in seconds.items()
+    ]
+    _, line = opening.advice([comparison(records)])
+    assert line.strategy == "cache_to_file"
+    assert line.when.endswith(opening.ANY if written else opening.UNWRITTEN)
+    assert ("50.0 MiB on disk for 640 samples" in line.because) is bool(written)
+
+
 def test_what_may_be_chance_is_undecided() -> None:
     (line,) = opening.advice([_measured({"numpy_to_numpy": 1.0, "mixed_copy": 0.97}, {"mixed_copy": 3}, spread=0.3)])
     assert (line.strategy, line.do) == ("", opening.UNDECIDED)
@@ -137,7 +175,7 @@ def test_what_grows_with_the_data_has_a_condition_and_an_alternative() -> None:
     everything, batches = opening.advice([_sized(seconds, {"load_all": 0.5}, {"load_all": 1.0})])
     assert (everything.strategy, batches.strategy) == ("load_all", "path_generator_pool")
     assert everything.when.endswith(opening.FITS)
-    assert batches.when.endswith(opening.ANY)
+    assert batches.when.endswith(opening.ANY + opening.UNWRITTEN)
     assert "512 KiB of memory a sample (5000 MiB for 10000)" in everything.because
     assert "over 20 epochs" in everything.because, "in one epoch it takes longer"
 
@@ -251,6 +289,7 @@ def test_where_the_law_of_memory_is_unknown_it_says_so() -> None:
     (line,) = opening.advice([msgspec.structs.replace(found, rows=only, laws=[])])
     assert line.strategy == "load_all"
     assert "340 MiB of memory instead of 20.0 MiB with 640 samples (how that grows is unknown)" in line.because
+    assert line.when.endswith(" (up to 640 samples)")
 
 
 def test_outputs_as_typed_are_not_compared() -> None:
