@@ -18,6 +18,9 @@ from loaders._stats import Estimate, estimate, quantile
 
 Kind = Literal["level", "linear", "saturating", "unknown"]
 
+BOUNDED = ("level", "saturating")
+"""The laws of a memory that ends, however much data there is."""
+
 SHARE = 0.05
 """As a share of a peak. A smaller difference changes no reader's choice."""
 

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 from loaders import _rows, _scale, _words
 from loaders._advise import candidates
+from loaders._advise.choose import CHOICE, KEEPS_UP
 from loaders._advise.words import Answer
+from loaders._law import BOUNDED
 from loaders._trial.record import Record
 
 QUESTION, CASE = "service", {"storage": "local"}
@@ -17,14 +19,19 @@ FOR = "batching"
 PAGE = "docs/service.md"
 
 
-def beyond(records: Sequence[Record], answer: Answer) -> str:
-    """Say how many workers would do, if loading holds up the step on one machine whatever is taken; else nothing.
+def beyond(records: Sequence[Record], answer: Answer, unlimited: Answer) -> str:
+    """Say how many workers would do, if loading holds up the step on one machine whatever is taken.
 
     It rests on a comparison of ``service`` on the machine of the answer; without one, or of other work than its
-    photographs, nothing is said.
+    photographs, nothing is said. Nor is it where one machine feeds the step with a little more memory, as
+    ``unlimited`` tells, the answer for any amount of it: then that is said.
     """
     have, source = answer.settings, answer.source
-    if not answer.bottleneck or source is None or answer.question != FOR:
+    if not answer.bottleneck or source is None:
+        return ""
+    if more := _more_memory(unlimited):
+        return more
+    if answer.question != FOR:
         return ""
     cost = _costs(records, source.machine)
     if cost is None:
@@ -42,6 +49,21 @@ def beyond(records: Sequence[Record], answer: Answer) -> str:
     workers = "1 worker" if count == 1 else f"{count} workers"
     machines = "on a machine like this one" if count == 1 else "on machines like this one"
     return f"{workers} of tf.data service {machines} would feed it ({PAGE}); projected, not measured."
+
+
+def _more_memory(unlimited: Answer) -> str:
+    """Say how much memory would let one machine feed the step, of whatever does not grow with the data."""
+    step = unlimited.settings.step
+    feeds = [
+        (each.memory.high, each.name)
+        for each in unlimited.strategies
+        if each.kind in CHOICE and each.law in BOUNDED and each.memory and each.memory.high is not None
+        if each.wait and each.wait.high is not None and each.wait.high < KEEPS_UP * step
+    ]
+    if not feeds:
+        return ""
+    memory, name = min(feeds)
+    return f"With {_words.amount(memory)} of memory, {name} would feed it."
 
 
 def _costs(records: Sequence[Record], machine: str) -> _scale.Costs | None:

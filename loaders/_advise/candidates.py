@@ -73,13 +73,23 @@ def pick(records: Sequence[Record], question: str, case: Mapping[str, str], own:
     A run with all amounts of the case comes before one with fewer, because without them no law of memory is known.
     """
     asked = _registry.find_question(question)
-    wanted = sum(without_size(each, asked) == case for each in asked.cases)
+    wanted = _wanted(asked, case)
     rank = {PUBLISHED: 1, own: 0}
     usable = sorted(runs(records, question), key=lambda run: rank.get(run[0].environment.machine, 2))
     sizes = [len(_sizes(run, asked, case)) for run in usable]
     return next(
         (run for enough in (wanted, 1) for run, found in zip(usable, sizes, strict=True) if found >= enough), []
     )
+
+
+def has_all_amounts(run: Sequence[Record], question: str, case: Mapping[str, str]) -> bool:
+    """Whether a run has all amounts of data at which its question is measured in a case."""
+    asked = _registry.find_question(question)
+    return len(_sizes(run, asked, case)) >= _wanted(asked, case)
+
+
+def _wanted(question: _registry.Question, case: Mapping[str, str]) -> int:
+    return sum(without_size(each, question) == case for each in question.cases)
 
 
 def _sizes(run: Sequence[Record], question: _registry.Question, case: Mapping[str, str]) -> set[str]:

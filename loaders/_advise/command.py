@@ -73,9 +73,17 @@ def advise(records: Sequence[Record], question: str, given: Mapping[str, str], s
     words = ["python", "-m", "loaders", "compare", question]
     for axis, value in case.items():
         words += ["--case", f"{axis}={value}"]
-    measure = shlex.join(words if case else [*words, "--all-cases"])
-    said = answer(found.name, case, among, settings, source, measure)
-    return msgspec.structs.replace(said, beyond=beyond(records, said))
+    words += [] if case else ["--all-cases"]
+    all_amounts = bool(run) and candidates.has_all_amounts(run, question, case)
+    if all_amounts and run[0].size != "full":
+        words += ["--size", "full"]
+    measure = "" if all_amounts and run[0].size == "full" else shlex.join(words)
+
+    def within(memory: int) -> Answer:
+        return answer(found.name, case, among, msgspec.structs.replace(settings, memory=memory), source, measure)
+
+    said = within(settings.memory)
+    return msgspec.structs.replace(said, beyond=beyond(records, said, within(sys.maxsize) if said.bottleneck else said))
 
 
 def show(answer: Answer) -> None:

@@ -93,8 +93,9 @@ def answer(
 ) -> Answer:
     """Return the decision on the candidates in words.
 
-    ``measure`` is the command that measures them; ``left`` says which of them a recommendation was chosen from, if not
-    from all; ``laws`` are those of memory, if more is known of them than was measured.
+    ``measure`` is the command that measures them, empty if none measures more; ``left`` says which of them a
+    recommendation was chosen from, if not from all; ``laws`` are those of memory, if more is known of them than was
+    measured.
     """
     reckoned = reckon(candidates, settings, laws)
     decision = reckoned.decide(settings.memory)
@@ -112,7 +113,7 @@ def answer(
     said = (
         _why(decision, reckoned, settings, source, left)
         if decision.recommended
-        else _why_not(decision, reckoned, settings, measure)
+        else _why_not(decision, reckoned, settings, source, measure)
     )
     return Answer(
         decision.recommended,
@@ -249,9 +250,14 @@ def _lacking(decision: Decision, source: Source | None) -> Iterator[str]:
         )
 
 
-def _why_not(decision: Decision, reckoned: Reckoned, settings: Settings, measure: str) -> Iterator[str]:
+def _why_not(
+    decision: Decision, reckoned: Reckoned, settings: Settings, source: Source | None, measure: str
+) -> Iterator[str]:
     """Yield the sentences if nothing is recommended: the least memory that would do, and what to measure."""
     kinds = decision.kinds
+    further = f"To measure it: {measure}"
+    if not measure and source and source.amounts:
+        further = f"The amounts that are measured by default end at {max(source.amounts)} samples."
     bounds = {
         name: bound.high
         for name, bound in reckoned.memory.items()
@@ -266,7 +272,7 @@ def _why_not(decision: Decision, reckoned: Reckoned, settings: Settings, measure
         )
         if unknown:
             why = _first_reason(unknown, reckoned)
-            yield f"The memory of {_listed(unknown)} is unknown{f' ({why})' if why else ''}. To measure it: {measure}"
+            yield f"The memory of {_listed(unknown)} is unknown{f' ({why})' if why else ''}. {further}"
     elif unknown:
         why = _first_reason(unknown, reckoned)
         said = f" ({why})" if why else ""
@@ -274,7 +280,7 @@ def _why_not(decision: Decision, reckoned: Reckoned, settings: Settings, measure
             f"How much memory {settings.samples} samples need is unknown for every eligible strategy: "
             f"{_listed(unknown)}{said}."
         )
-        yield f"To measure it: {measure}"
+        yield further
     else:
         yield f"No eligible strategy has been measured. To measure them: {measure}"
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from loaders import _scale
 from loaders._judge import TIME_MARGIN, Judged, fitted, holm
-from loaders._law import Law
+from loaders._law import BOUNDED, Law
 from loaders._resolution import INSTRUMENTS, Calibration
 from loaders._rows import EPOCHS, CaseLaws, Comparison, Row, differs_at_first, loaders_of, plain, worked_first
 from loaders._stats import Estimate, ratio_of
@@ -36,9 +36,6 @@ from loaders._words import (
 
 FAT = 2
 """Peak memory over the baseline's: a slow strategy whose interval lies wholly above this is to be avoided."""
-
-BOUNDED = ("level", "saturating")
-"""The memory laws without unlimited growth with the data."""
 
 MANY = 10_000
 """The number of samples for which the growing strategies' memory is stated."""

@@ -16,7 +16,7 @@ import msgspec
 
 from loaders import _words
 from loaders._judge import MEMORY_SHARE, RESOLUTION, TIME_MARGIN, Fitted, Judged, fitted, holm
-from loaders._law import Law
+from loaders._law import BOUNDED, Law
 from loaders._report import findings
 from loaders._rows import EPOCHS, Comparison, Headline, Row, headline, loaders_of, paired, plain
 from loaders._words import amount, small_amount, times
@@ -105,8 +105,8 @@ def _of_fastest(comparison: Comparison, found: Headline, laws: Mapping[str, Law]
     chosen = _leanest(fit, same)
     when = comparison.about.when + _limit(comparison, chosen, laws)
     yield _of_one(comparison, when, chosen, baseline, fit, same, laws, over_all=over_all)
-    bounded = [row for row in plain(same) if row.strategy in laws and laws[row.strategy].kind in findings.BOUNDED]
-    is_bounded = chosen.strategy in laws and laws[chosen.strategy].kind in findings.BOUNDED
+    bounded = [row for row in plain(same) if row.strategy in laws and laws[row.strategy].kind in BOUNDED]
+    is_bounded = chosen.strategy in laws and laws[chosen.strategy].kind in BOUNDED
     if (is_bounded and not chosen.converts) or not bounded:
         return
     other = _leanest(fit, bounded)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from loaders import _durable, _words
@@ -58,7 +58,7 @@ def renew(root: Path, *, write: bool) -> list[str]:
     comparisons = most_measured(found, results)
     made = {
         README: _with_advice((root / README).read_text("utf-8"), found, comparisons),
-        RESULTS: _results(found, comparisons),
+        RESULTS: _results(found, comparisons, results),
         CURES: _cures(comparisons),
     }
     pictured = next((each for each in found.comparisons if each.question == PICTURED), None)
@@ -148,6 +148,15 @@ def _cures(comparisons: Sequence[Comparison]) -> str:
     return json.dumps({"cures": measured, "machine": machine}, indent=2, ensure_ascii=False) + "\n"
 
 
+def _instruments(results: Sequence[sets.ResultSet], comparisons: Sequence[Comparison]) -> Iterator[str]:
+    """Yield, for each machine that comparisons ran on, how far its instruments were off."""
+    for machine in dict.fromkeys(each.environment.machine for each in comparisons):
+        own = (each for each in results if each.answers and each.origin.machine == machine)
+        calibration = next(filter(None, (each.calibration for each in own)), None)
+        said = findings.of_calibration(calibration) if calibration else "not held against known values"
+        yield f"* {machine}: {said[0].lower()}{said[1:]}."
+
+
 def _with_advice(readme: str, found: sets.ResultSet, comparisons: Sequence[Comparison]) -> str:
     before, begin, rest = readme.partition(BEGIN)
     _, end, after = rest.partition(END)
@@ -173,7 +182,7 @@ def _advice(found: sets.ResultSet, comparisons: Sequence[Comparison]) -> str:
     return "\n".join([*table, "", f"*{needed} {machines}; {versions}. Ratios have 95 % intervals over {over} rounds.*"])
 
 
-def _results(found: sets.ResultSet, comparisons: Sequence[Comparison]) -> str:
+def _results(found: sets.ResultSet, comparisons: Sequence[Comparison], results: Sequence[sets.ResultSet]) -> str:
     """Return Markdown: findings and a ranking for each question's default case, and what they rest on."""
     comparisons = [each for each in comparisons if each.about.chooses]
     text = [
@@ -200,8 +209,7 @@ def _results(found: sets.ResultSet, comparisons: Sequence[Comparison]) -> str:
     if unanswered := [name for name in found.unanswered if name not in {each.question for each in comparisons}]:
         names = ", ".join(unanswered)
         text += ["", f"**{names}**: not measured on this machine yet; the page shows the results of the previous one."]
-    if found.calibration:
-        text += ["", "## Instruments", "", f"{findings.of_calibration(found.calibration)}."]
+    text += ["", "## Instruments", "", *_instruments([found, *results], comparisons)]
     text += [
         "",
         "## What the figures are",

@@ -70,4 +70,15 @@ def test_nothing_is_said_of_workers_where_the_work_is_another() -> None:
     service = _service(0.0001, 0.00125, BOX)
     found = advise([*made.run(where=BOX), *service], "batching", {}, settings, "box")
     assert found.beyond
-    assert beyond(service, msgspec.structs.replace(found, question="caching")) == ""
+    another = msgspec.structs.replace(found, question="caching")
+    assert beyond(service, another, another) == ""
+
+
+def test_workers_are_not_proposed_where_more_memory_would_do() -> None:
+    """``path_generator_pool`` feeds it in 58 MiB, and what fits into 25 MiB does not."""
+    service = _service(0.0001, 0.00125, BOX)
+    found = advise([*made.run(where=BOX), *service], "batching", {}, Settings(memory=25 * 2**20, step=0.05), "box")
+    assert found.bottleneck
+    assert found.beyond.startswith("With ")
+    assert found.beyond.endswith(" MiB of memory, tfdata_numpy_function would feed it.")
+    assert advise(made.run(where=BOX), "batching", {}, Settings(memory=2**30, step=0.05), "box").beyond == ""

@@ -116,6 +116,22 @@ def test_where_no_law_is_known_it_says_what_to_measure(results: Path) -> None:
     assert answered("--samples", "640")["recommended"], "as much as was measured is known"
 
 
+@pytest.mark.parametrize(
+    ("size", "said"),
+    [
+        ("small", "To measure it: python -m loaders compare batching --case augment=off --size full"),
+        ("full", "The amounts that are measured by default end at 640 samples."),
+    ],
+)
+def test_no_command_is_named_that_measures_no_more_than_there_is(results: Path, size: str, said: str) -> None:
+    grows = {"path_generator": made.Planted(0.0016, memory=lambda samples: 20 + samples**0.5)}
+    write(results, [msgspec.structs.replace(each, size=size) for each in made.run(grows)])
+    found = answered()
+    assert found["recommended"] is None
+    assert said in str(found["because"])
+    assert ("To measure it" in str(found["because"])) == (size == "small")
+
+
 def test_a_strategy_with_a_failed_trial_is_not_recommended(results: Path) -> None:
     write(results, made.failed(made.run(), "tfdata_numpy_function"))
     found = answered()

@@ -104,6 +104,8 @@ def test_a_question_comes_from_the_machine_that_has_measured_more_of_it(
     assert (f"{name}: Another" in text) == wins
     assert (f"## selection images 500 (on {name})" in results) == wins
     assert "## read_order" in results
+    assert (f"* {name}: not held against known values.\n" in results) == wins
+    assert f"* {PUBLISHED}: not held against known values.\n" in results
     assert f"{PUBLISHED}: " in text
 
 
