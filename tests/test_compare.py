@@ -146,6 +146,7 @@ def test_a_run_of_another_plan_is_not_continued(planned: Plan, runner: Runner, o
     assert len(runner.ran) == before + len(records)
 
 
+@pytest.mark.slow
 def test_more_rounds_or_another_precision_continue_a_run(planned: Plan, runner: Runner) -> None:
     _compare.run(planned)
     records = _compare.run(dataclasses.replace(planned, rounds=5, until=0.01))

@@ -42,8 +42,14 @@ def young() -> Iterator[None]:
     gc.unfreeze()
 
 
+def _marked(question: str, strategy: str, case: dict[str, str]) -> Any:
+    """Mark a strategy slow that needs an optional package: most take as long to import as TensorFlow."""
+    needs = _registry.find_variant(question, strategy).optional
+    return pytest.param(question, strategy, case, marks=[pytest.mark.slow] if needs else [])
+
+
 @pytest.mark.usefixtures("young")
-@pytest.mark.parametrize(("question", "strategy", "case"), EVERY, ids=str)
+@pytest.mark.parametrize(("question", "strategy", "case"), [_marked(*each) for each in EVERY], ids=str)
 def test_every_strategy_delivers_what_its_question_asks_for(
     corpus: Corpus,
     tmp_path: Path,

@@ -94,6 +94,7 @@ def newest() -> Noise:
     return _evidence.noise(_evidence.decoded(ROOT / "results" / "reference-amd" / "trials.jsonl"))
 
 
+@pytest.mark.slow
 def test_rounds_by_need_invent_no_differences(newest: Noise) -> None:
     counts = _evidence.rounds_by_need(newest, 40)
     assert [count.is_reached for count in counts] == [True] * 4, counts
@@ -117,6 +118,7 @@ def test_checks_seldom_cry_wolf_and_find_what_fails_only_now(published: Noise) -
     assert [count.is_reached for count in counts] == [True] * 6, counts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("in_turn", [False, True])
 def test_a_check_that_looks_too_often_is_found_out(
     published: Noise, monkeypatch: pytest.MonkeyPatch, in_turn: bool

@@ -180,6 +180,7 @@ def test_killed_while_it_builds_a_corpus_it_builds_it_again_and_tidies_up(tmp_pa
     assert [path.name.split("-")[0] for path in cache.iterdir()] == ["photographs"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("corpus")
 def test_of_two_at_once_one_runs_and_the_other_says_so(tmp_path: Path, results: Path) -> None:
     run = Run(tmp_path, results, rounds=1)

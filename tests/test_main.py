@@ -259,6 +259,7 @@ def test_an_interruption_that_is_swallowed_is_not_lost(
     assert log.read(results / "tested" / log.NAME) == []
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("corpus")
 def test_a_comparison_whose_time_is_up_names_the_command_that_goes_on(command: Command, results: Path) -> None:
     asked = ["compare", "selection", "--size", "tiny", "--minutes", "0.05", "--until", "0.1%"]

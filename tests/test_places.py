@@ -65,6 +65,7 @@ def _shown(copy: Path) -> dict[str, str]:
     return {"terminal": terminal, **{path.name: path.read_text("utf-8") for path in place.iterdir()}}
 
 
+@pytest.mark.slow
 def test_a_strategy_is_added_in_one_place(copy: Path) -> None:
     _add(
         copy / "loaders" / "questions" / "selection.py",
@@ -77,6 +78,7 @@ def test_a_strategy_is_added_in_one_place(copy: Path) -> None:
     assert "selection-planted" in _run(copy, "-m", "pytest", "--collect-only", "-q", "tests/test_contract.py")
 
 
+@pytest.mark.slow
 def test_a_module_of_strategies_is_added_in_one_place(copy: Path) -> None:
     before = _batching(copy)
     (copy / "loaders" / "questions" / "batching" / "an_engine.py").write_text(
@@ -100,6 +102,7 @@ def _batching(copy: Path) -> list[dict[str, str]]:
     return strategies
 
 
+@pytest.mark.slow
 def test_a_claim_is_added_in_one_place(copy: Path) -> None:
     _add(
         copy / "loaders" / "_claims" / "selection.py",

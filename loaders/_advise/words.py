@@ -245,8 +245,8 @@ def _lacking(decision: Decision, source: Source | None) -> Iterator[str]:
     lacking = [name for name, kind in decision.kinds.items() if kind == "not measured"]
     if lacking and source:
         yield (
-            f"This covers {source.measured} of {source.strategies} strategies; what could be used and is not measured: "
-            f"{_listed(lacking)}."
+            f"This covers {source.measured} of {source.strategies} strategies; what could be used and is not measured "
+            f"there: {_listed(lacking)}."
         )
 
 

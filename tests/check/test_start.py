@@ -216,6 +216,7 @@ def test_real_trials_are_told_apart(corpus: Corpus, tmp_path: Path) -> None:
     assert found.verdict == "not shown yet", "its epochs have no steady time"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (pages.AVAILABLE and turns.AVAILABLE), reason="the system cannot fork trials, or give turns")
 def test_the_epochs_of_real_trials_take_turns(tmp_path: Path) -> None:
     small = open_corpus("small")  # of a tiny one, an epoch has too few batches for a steady time

@@ -54,6 +54,7 @@ def test_the_table_of_truths_names_every_planted_pipeline() -> None:
     assert len(truths.PLANTED) >= 20
 
 
+@pytest.mark.slow
 def test_the_first_verdict_takes_the_import_and_ten_epochs(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(
         "import time\n"

@@ -148,6 +148,7 @@ def _rename_a_feature(path: Path) -> None:
             writer.write(record.replace(b"label", b"lapel") if number == 3 else record)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("harm", "said"),
     [
@@ -172,6 +173,7 @@ def test_damage_names_the_file_and_the_record(
     assert said in record.message
 
 
+@pytest.mark.slow
 def test_what_ignoring_errors_loses_stands_in_the_record(corpus: Corpus, measure: Measure, tmp_path: Path) -> None:
     root = tmp_path / "damaged"
     shutil.copytree(corpus.root, root)

@@ -38,6 +38,7 @@ def test_only_the_mixed_form_keeps_old_arrays_alive(corpus: Corpus) -> None:
     assert all(each.base is None for each in copies)
 
 
+@pytest.mark.slow
 def test_memory_tells_the_mixed_form_from_its_cures(corpus: Corpus) -> None:
     """The mixed form keeps every array that it chose from; its cures two at a time, or three if malloc reuses no hole.
 

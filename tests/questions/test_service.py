@@ -258,6 +258,7 @@ def test_a_trial_that_is_ended_leaves_no_process(corpus: Corpus, left: Left) -> 
     assert left() == []
 
 
+@pytest.mark.slow
 def test_a_cluster_ends_with_its_context_whatever_happens(left: Left) -> None:
     def fail(running: nodes.Cluster) -> None:
         assert nodes.answering(running.address) == running.address
@@ -269,6 +270,7 @@ def test_a_cluster_ends_with_its_context_whatever_happens(left: Left) -> None:
     assert left() == []
 
 
+@pytest.mark.slow
 def test_a_port_in_use_is_named(left: Left) -> None:
     with socket.create_server(("localhost", 0)) as taken:
         port = taken.getsockname()[1]
@@ -278,6 +280,7 @@ def test_a_port_in_use_is_named(left: Left) -> None:
     assert left() == []
 
 
+@pytest.mark.slow
 def test_a_dispatcher_that_does_not_come_up_says_why(left: Left) -> None:
     with pytest.raises(InputError, match=r"the dispatcher did not come up: .*nonsense"), nodes.cluster(1, nonsense=1):
         pass

@@ -90,6 +90,7 @@ def test_a_tree_that_keeps_forking_while_it_is_ended_is_ended(
     assert time.monotonic() - started < 30
 
 
+@pytest.mark.slow
 @EACH_START
 @pytest.mark.usefixtures("nothing_is_left")
 @pytest.mark.skipif(sys.platform != "linux", reason="needs a subreaper")

@@ -49,6 +49,7 @@ def test_a_server_has_imported_what_every_trial_does_and_no_more() -> None:
     assert not modules & {"tensorflow", "cv2", "skimage", "scipy", "threads:"}
 
 
+@pytest.mark.slow
 def test_operations_that_tensorflow_imports_late_are_imported_beforehand() -> None:
     """Without it the first run of nearly every strategy would be void."""
     script = """

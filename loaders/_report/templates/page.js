@@ -449,7 +449,7 @@ const reasonsOf = ({ found, recommended, rivals, bottleneck, measured }, asked) 
       : "the only strategy that is certain to fit";
   const doubt = rivals.length ? ` Undecided: ${listed(rivals)} may be faster.` : "";
   const rest = lacking.length
-    ? ` This covers ${measured} of ${found.length} strategies; what could be used and is not measured: ${listed(lacking)}.`
+    ? ` This covers ${measured} of ${found.length} strategies; what could be used and is not measured there: ${listed(lacking)}.`
     : "";
   const out = unknown.length ? ` Left out, as what memory they need is unknown: ${listed(unknown)}.` : "";
   const install = winner.needs ? ` It needs an installation: pip install ${winner.needs}.` : "";
