@@ -10,6 +10,7 @@ SITE := .asv/html
 MINUTES ?= 4
 # Three tests at a time: mostly they wait, for imports, deadlines and processes.
 TESTS ?= -n 3 --dist worksteal
+SLOW_TESTS ?= -n 4 --dist worksteal
 MARKED ?= not slow
 export BASE ?= main
 
@@ -57,7 +58,7 @@ test: setup ## Run the tests that take less than ten minutes together
 	$(BIN)/python -m pytest $(TESTS) -m '$(MARKED)'
 
 test-slow: ## Run the others: whole commands, clusters, kills; a change must pass them too
-	@$(MAKE) --no-print-directory MARKED=slow test
+	@$(MAKE) --no-print-directory MARKED=slow TESTS='$(SLOW_TESTS)' test
 
 test-short: ## Test what depends on the version of Python: make test-short PYTHON=python3.12
 	@# These tests import a small part of what is installed: compiling all of it would take longer than they do.
