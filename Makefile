@@ -8,7 +8,7 @@ LOADERS := $(BIN)/python -m loaders
 TORCH ?= torch==2.13.0
 SITE := .asv/html
 MINUTES ?= 4
-# Three tests at a time: mostly they wait, for imports, deadlines and processes.
+# Several tests at a time: mostly they wait, for imports, deadlines and processes.
 TESTS ?= -n 3 --dist worksteal
 SLOW_TESTS ?= -n 4 --dist worksteal
 MARKED ?= not slow

@@ -74,10 +74,9 @@ def advise(records: Sequence[Record], question: str, given: Mapping[str, str], s
     for axis, value in case.items():
         words += ["--case", f"{axis}={value}"]
     words += [] if case else ["--all-cases"]
-    all_amounts = bool(run) and candidates.has_all_amounts(run, question, case)
-    if all_amounts and run[0].size != "full":
-        words += ["--size", "full"]
-    measure = "" if all_amounts and run[0].size == "full" else shlex.join(words)
+    is_whole = bool(run) and candidates.has_all_amounts(run, question, case)
+    words += ["--size", "full"] if is_whole else []
+    measure = "" if is_whole and run[0].size in ("full", "large") else shlex.join(words)
 
     def within(memory: int) -> Answer:
         return answer(found.name, case, among, msgspec.structs.replace(settings, memory=memory), source, measure)

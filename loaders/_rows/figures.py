@@ -12,7 +12,7 @@ from loaders import _registry
 from loaders._contract import Delivery
 from loaders._rows.declared import EPOCHS, MEASURED
 from loaders._rows.values import Row
-from loaders._stats import SHORTEST, Estimate, Scale, estimate
+from loaders._stats import SHORTEST, Estimate, Scale, estimate, quantile
 from loaders._trial import workers
 from loaders._trial.growth import Growth
 from loaders._trial.metrics import MemoryTrace
@@ -63,8 +63,6 @@ def first_epochs(records: Iterable[Record]) -> dict[int, float]:
     one after the other. As that repeats few samples, they are spread about their mean until its 95 % interval is again
     that of the fresh trials alone. Without any of them, forked ones count as they are.
     """
-    from scipy.special import stdtrit
-
     found = {each.pairing: each.metrics.epoch_time for each in records}
     known = {index: float(seconds) for index, seconds in sorted(found.items()) if seconds is not None}
     fresh = [seconds for index, seconds in known.items() if index >= 0]
@@ -72,9 +70,9 @@ def first_epochs(records: Iterable[Record]) -> dict[int, float]:
         return known
     counted = {index: known[index] if index >= 0 else fresh[~index % len(fresh)] for index in known}
     mean, middle = (math.fsum(each) / len(each) for each in (fresh, counted.values()))
-    few, many = len(fresh) - 1, len(known) - 1
-    wider = math.sqrt(many / few) * stdtrit(few, 0.975) / stdtrit(many, 0.975) if few else 1.0
-    return {index: max(min(fresh) / 2, mean + float(wider) * (each - middle)) for index, each in counted.items()}
+    few, many = len(fresh), len(known)
+    wider = math.sqrt((many - 1) / (few - 1)) * quantile(few) / quantile(many) if few > 1 else 1.0
+    return {index: max(min(fresh) / 2, mean + wider * (each - middle)) for index, each in counted.items()}
 
 
 def total(parts: tuple[float, float, float], epochs: int = EPOCHS) -> float:

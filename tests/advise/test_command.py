@@ -121,6 +121,7 @@ def test_where_no_law_is_known_it_says_what_to_measure(results: Path) -> None:
     [
         ("small", "To measure it: python -m loaders compare batching --case augment=off --size full"),
         ("full", "The amounts that are measured by default end at 640 samples."),
+        ("large", "The amounts that are measured by default end at 640 samples."),
     ],
 )
 def test_no_command_is_named_that_measures_no_more_than_there_is(results: Path, size: str, said: str) -> None:

@@ -93,9 +93,15 @@ def test_none_is_called_the_leanest_where_memory_cannot_be_told_apart_either() -
     for little, more in ((2.3, 2.7), (100.0, 102.0)):
         memory = {"mixed_copy": 500.0, "permutation_index": little, "generator_choice": more}
         seconds = {"numpy_to_numpy": 1.0, "mixed_copy": 0.2, "permutation_index": 0.2, "generator_choice": 0.199}
-        (line,) = opening.advice([_measured(seconds, memory, spread=0.05, seed=4)])
-        assert "; one of 3 that cannot be told apart" in line.because
-        assert line.strategy in ("permutation_index", "generator_choice")
+        fastest = set()
+        for seed in range(2, 10):
+            found = _measured(seconds, memory, spread=0.05, seed=seed)
+            (line,) = opening.advice([found])
+            assert "; one of 3 that cannot be told apart" in line.because
+            times = {row.strategy: row["time"].value for row in found.rows if row["time"]}
+            assert line.strategy == min(("permutation_index", "generator_choice"), key=lambda name: times[name])
+            fastest.add(line.strategy)
+        assert len(fastest) == 2, "either one, not always the one whose mean is the lowest"
 
 
 @pytest.mark.parametrize("written", [None, 50 * MIB])
