@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import msgspec
 
 from loaders import _registry
+from loaders._advise import coverage
 from loaders._advise.choose import Amount, Candidate
 from loaders._advise.words import Source
 from loaders._law import AMOUNTS
 from loaders._rows.figures import first_epochs, value
 from loaders._trial.imports import is_found
 from loaders._trial.log import PUBLISHED
-from loaders._trial.record import SCHEMA, Record
+from loaders._trial.record import SCHEMA, Environment, Record
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -68,28 +69,48 @@ def _has_whole_round(run: Sequence[Record]) -> bool:
 
 
 def pick(records: Sequence[Record], question: str, case: Mapping[str, str], own: str) -> list[Record]:
-    """Return the records of the run that answers best: the reader's own, else the published, else the newest one.
+    """Return the records of the run that answers best.
 
-    A run with all amounts of the case comes before one with fewer, because without them no law of memory is known.
+    It is the reader's own, else the published one or that of another of the project's machines that has measured more,
+    else the newest one. A run with all amounts of the case comes before one with fewer, because without them no law of
+    memory is known.
     """
     asked = _registry.find_question(question)
-    wanted = _wanted(asked, case)
-    rank = {PUBLISHED: 1, own: 0}
-    usable = sorted(runs(records, question), key=lambda run: rank.get(run[0].environment.machine, 2))
-    sizes = [len(_sizes(run, asked, case)) for run in usable]
-    return next(
-        (run for enough in (wanted, 1) for run, found in zip(usable, sizes, strict=True) if found >= enough), []
-    )
+
+    def rank(run: Sequence[Record]) -> int:
+        machine = run[0].environment.machine
+        return [machine == own, machine == PUBLISHED, coverage.is_ours(machine), True].index(True)
+
+    usable = sorted(runs(records, question), key=rank)
+    whole = [run for run in usable if has_all_amounts(run, question, case)]
+    best, *others = whole or [run for run in usable if _sizes(run, asked, case)] or [[]]
+    if best and best[0].environment.machine != own:
+        for run in others:
+            if coverage.is_ours(run[0].environment.machine) and _coverage(run, case).exceeds(_coverage(best, case)):
+                best = run
+    return best
+
+
+def _coverage(run: Sequence[Record], case: Mapping[str, str]) -> coverage.Coverage:
+    """Return how many strategies a run has measured in a case, and in how many rounds."""
+    question = _registry.find_question(run[0].question)
+    rounds: defaultdict[str, set[int]] = defaultdict(set)
+    for each in run:
+        if without_size(each.case, question) == case and each.status == "ok":
+            rounds[each.strategy].add(each.round)
+    return coverage.of(map(len, rounds.values()), _environment(run))
+
+
+def _environment(run: Sequence[Record]) -> Environment:
+    """Return what a run ran on; a trial that ended early could not describe it."""
+    return max((each.environment for each in run), key=lambda each: len(each.packages))
 
 
 def has_all_amounts(run: Sequence[Record], question: str, case: Mapping[str, str]) -> bool:
     """Whether a run has all amounts of data at which its question is measured in a case."""
     asked = _registry.find_question(question)
-    return len(_sizes(run, asked, case)) >= _wanted(asked, case)
-
-
-def _wanted(question: _registry.Question, case: Mapping[str, str]) -> int:
-    return sum(without_size(each, question) == case for each in question.cases)
+    wanted = sum(without_size(each, asked) == case for each in asked.cases)
+    return len(_sizes(run, asked, case)) >= wanted
 
 
 def _sizes(run: Sequence[Record], question: _registry.Question, case: Mapping[str, str]) -> set[str]:
@@ -177,7 +198,7 @@ def source(run: Sequence[Record], case: Mapping[str, str], found: Sequence[Candi
     """Return where the figures come from."""
     question = _registry.find_question(run[0].question)
     within = [each for each in run if without_size(each.case, question) == case]
-    environment = max((each.environment for each in run), key=lambda each: len(each.packages))
+    environment = _environment(run)
     return Source(
         environment.machine,
         environment.machine == own,

@@ -86,6 +86,7 @@ def render(
     # whatever else is newest, which may be anybody's.
     quoted = readme.most_measured(reference, results) if reference else []
     places = set(map(id, quoted))
+    homes = {id(each): found for found in results for each in found.comparisons}
     results = sorted(
         results,
         key=lambda found: (
@@ -104,7 +105,12 @@ def render(
     left_out: list[ResultSet] = []
 
     def filled(found: ResultSet, room: Room) -> Markup:
-        return Markup(template.render(set=found, room=room, home=home, only=only))  # noqa: S704 - the template escapes
+        # The published set begins with what the README says, whoever has measured it.
+        answering = quoted if found is reference and only is None else found.comparisons
+        measured = {each.question: homes[id(each)] for each in answering}
+        choices = [each for name, place in measured.items() for each in place.choices if each.question == name]
+        values = {"set": found, "answering": answering, "measured": measured, "choices": choices}
+        return Markup(template.render(**values, room=room, home=home, only=only))  # noqa: S704 - the template escapes
 
     # Charts of one set must not keep out another that answers too.
     least = {id(found): filled(found, ROOMS[-1]) for found in results[1:] if found.answers}

@@ -7,16 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from loaders import _durable, _words
-from loaders._compare.plans import LEAST_ROUNDS
+from loaders._advise import coverage
 from loaders._corpus._sources import PHOTOGRAPHS
 from loaders._errors import InputError
 from loaders._report import charts, findings, opening, sets
 from loaders._rows import EPOCHS, Comparison, Row
 from loaders._trial.log import PUBLISHED
 from loaders._trial.record import Environment
-
-OURS = "reference"
-"""How the names of the project's own machines begin; nobody else can hand in results under such a name."""
 
 CORPUS = (
     f"The 1500 photographs are overlapping crops of {len(PHOTOGRAPHS)} that ship with scikit-image; `resize` uses "
@@ -84,37 +81,20 @@ def most_measured(found: sets.ResultSet, results: Sequence[sets.ResultSet]) -> l
         origin = result.origin
         if result is found or not result.answers:
             continue
-        if not origin.machine.startswith(OURS) or origin.size != found.origin.size:
+        if not coverage.is_ours(origin.machine) or origin.size != found.origin.size:
             continue
         for each in result.comparisons:
             known = best.get(each.question)
-            if known is None or _is_more(each, known):
+            if known is None or _coverage(each).exceeds(_coverage(known)):
                 best[each.question] = each
     return list(best.values())
 
 
-def _is_more(one: Comparison, other: Comparison) -> bool:
-    """Whether a comparison has as many strategies and rounds of the default case as another, and more of either.
-
-    Only as many rounds count as every strategy gets: more of them go to what is still open, and a noisy machine would
-    win. What other versions have measured is no match.
-    """
-    if _versions(one) != _versions(other):
-        return False
-    (ours, rounds), (theirs, known) = _measured(one), _measured(other)
-    return ours >= theirs and rounds >= known and (ours > theirs or rounds > known)
-
-
-def _measured(comparison: Comparison) -> tuple[int, int]:
-    """Count the strategies that have a time in the default case, and the rounds that the middle one of them has."""
+def _coverage(comparison: Comparison) -> coverage.Coverage:
+    """Return how many strategies have a time in the default case, and in how many rounds."""
     default = comparison.about.default_case
-    counts = sorted(row["time"].count for row in comparison.rows if row.case == default and row["time"])
-    return len(counts), min(counts[len(counts) // 2], LEAST_ROUNDS) if counts else 0
-
-
-def _versions(comparison: Comparison) -> tuple[str, str]:
-    environment = comparison.environment
-    return environment.python, environment.packages.get("tensorflow", "")
+    timed = (row["time"] for row in comparison.rows if row.case == default)
+    return coverage.of((time.count for time in timed if time), comparison.environment)
 
 
 def _elsewhere(found: sets.ResultSet, comparison: Comparison) -> str:

@@ -171,6 +171,32 @@ def test_the_published_set_answers_before_newer_ones_of_other_machines() -> None
         assert {each.run for each in candidates.pick(records, "batching", {"augment": "off"}, OWN)} == {name}
 
 
+@pytest.mark.parametrize(
+    ("machine", "strategies", "rounds", "wins"),
+    [
+        ("reference-x", 15, 4, True),
+        ("reference-x", 14, 5, True),
+        ("reference-x", 14, 4, False),
+        ("reference-x", 13, 5, False),
+        ("reference-x", 15, 3, False),
+        ("anybody", 15, 5, False),
+    ],
+)
+def test_another_of_our_machines_answers_if_it_has_measured_more(
+    machine: str, strategies: int, rounds: int, *, wins: bool
+) -> None:
+    def of(count: int, rounds: int, machine: str) -> list[Record]:
+        planted = dict(list(made.BATCHING.items())[:count])
+        return made.run(planted, rounds, name=machine, where=made.environment(machine))
+
+    records = [*of(14, 4, PUBLISHED), *of(strategies, rounds, machine)]
+    own = of(2, 1, OWN)
+    assert {each.run for each in candidates.pick(records, "batching", {"augment": "off"}, OWN)} == {
+        machine if wins else PUBLISHED
+    }
+    assert {each.run for each in candidates.pick([*records, *own], "batching", {"augment": "off"}, OWN)} == {OWN}
+
+
 def test_the_terminal_says_the_answer_first(results: Path) -> None:
     write(results, made.run(where=made.environment(PUBLISHED)))
     done = advise()

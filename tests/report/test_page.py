@@ -536,6 +536,40 @@ def test_what_the_readme_quotes_has_room_before_what_is_newer(tmp_path: Path, mo
     assert shown == [PUBLISHED, "reference-more", "anybody"]
 
 
+def test_the_published_set_begins_with_what_the_readme_says_whoever_has_measured_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def of(machine: str, question: str, case: dict[str, str], **seconds: float) -> None:
+        found = [
+            record(name, index, time=each * (1 + index / 50), run=machine, question=question, case=case)
+            for index in range(4)
+            for name, each in seconds.items()
+        ]
+        write_log(tmp_path, [msgspec.structs.replace(each, size="full") for each in found], machine=machine)
+
+    monkeypatch.setenv("LOADERS_MACHINE", "mine")
+    of(PUBLISHED, "selection", {"images": "500"}, numpy_to_numpy=1.0, mixed_copy=3.0)
+    of(PUBLISHED, "read_order", {"record": "jpeg", "data": "x16"}, range_indexed=2.0, interleave=1.0)
+    of("reference-more", "selection", {"images": "500"}, numpy_to_numpy=1.0, mixed_copy=3.0, list_to_list=0.2)
+    results = sets.collect(tmp_path)
+    more, reference = sorted(results, key=lambda each: each.origin.machine == PUBLISHED)
+
+    def begins(text: str, found: sets.ResultSet) -> str:
+        start = text.index(f'id="{found.id}-start"')
+        return text[start : text.index("</table>", text.index("<h3>Findings", start))]
+
+    text = page.render(results)
+    start = begins(text, reference)
+    assert f'href="#{more.id}-selection"' in start
+    assert f'href="#{reference.id}-read_order"' in start
+    assert "list_to_list" in start
+    assert start.count("(on reference-more)") == start.count(f"#{more.id}-")
+    assert "(on " not in begins(text, more), "another set speaks of itself"
+    alone = begins(page.render(results, only=PUBLISHED), reference)
+    assert "list_to_list" not in alone, "a machine's own page too"
+    assert f'href="#{reference.id}-selection"' in alone
+
+
 def test_charts_that_are_not_shown_are_not_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _swept(tmp_path)
     results = sets.collect(tmp_path)
