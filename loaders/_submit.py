@@ -163,6 +163,7 @@ def _environment(found: Environment, name: str) -> Environment:
         huge_pages=_plain(found.huge_pages),
         swap=found.swap,
         virtual=found.virtual,
+        onednn=_plain(found.onednn),
     )
 
 

@@ -419,7 +419,8 @@ def software_in_words(environment: Environment) -> str:
     """Return the software that ran: ``Python 3.11.7; tensorflow 2.21.0, numpy 2.4.6; commit 1234abcd``."""
     commits = ", ".join(each[:8] for each in environment.commit.split(", ")) or "unknown"
     versions = ", ".join(f"{name} {version}" for name, version in environment.packages.items())
-    return f"Python {environment.python}; {versions}; commit {commits}"
+    onednn = f"; oneDNN {environment.onednn}" if environment.onednn else ""
+    return f"Python {environment.python}; {versions}{onednn}; commit {commits}"
 
 
 def machine_in_words(environment: Environment) -> str:

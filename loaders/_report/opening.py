@@ -32,6 +32,9 @@ UNDECIDED = "Undecided."
 ILL, CURED = 1.5, 1.25
 """Times the memory that the buffers need: what is surely above the first is ill, surely below the second is cured."""
 
+LEANER = 0.8
+"""Times the memory: what is surely below this with a setting is worth that setting."""
+
 DOUBT = 0.05 / 8
 """The p-value below which a cure's price is stated: of about eight lines, each may have one."""
 
@@ -81,6 +84,7 @@ def _drafts(comparison: Comparison) -> Iterator[_Draft]:
         yield _of_pairs(comparison, pairs)
     elif found := headline(rows):
         yield from _of_fastest(comparison, found, laws)
+    yield from _of_setting(comparison, rows)
     for _, in_case in comparison.cases:
         yield from _of_cure(comparison, in_case)
 
@@ -266,11 +270,49 @@ def _of_cure(comparison: Comparison, rows: Sequence[Row]) -> Iterator[_Draft]:
     words = " ".join(filter(None, ["use", f"`{ill.strategy}`", _within(comparison, ill)]))
     when = f"{words}, whose peak is {_words.multiple(held)} what its buffers need"
     do = f"Set `{row.settings}`." if row.settings else _do(row)
-    is_decided = row.p_values.get("pair", 1.0) * len(cures) < DOUBT
-    price = f"it is then {times(row.pair)}" if is_decided else "no price in time is shown"
     slow = f" ({row['needed'].value / row.floor:.2f}× with a slow consumer)" if row["needed"] and row.floor else ""
-    said = f"its peak falls to {_words.multiple(row['over_floor'])} that need{slow}, and {price}"
+    said = f"its peak falls to {_words.multiple(row['over_floor'])} that need{slow}, and {_price(row, len(cures))}"
     yield _Draft(Advice(comparison.question, when, do, said, row.strategy), None, "")
+
+
+def _of_setting(comparison: Comparison, rows: Sequence[Row]) -> Iterator[_Draft]:
+    """Advise the setting with which a strategy needs least, where that is surely much less than it needs without."""
+    by_name = {row.strategy: row for row in rows}
+    those = [row for row in rows if row.settings and row.matches in by_name and row.floor is None]
+    fit = fitted({row.strategy: row.needs for row in rows})
+    for name in dict.fromkeys(row.matches for row in those if row.matches):
+        own = [row for row in those if row.matches == name]
+        judged = {
+            row.strategy: fit.compare(row.strategy, name, margin=MEMORY_SHARE, picked_from=len(own)) for row in own
+        }
+        lean = [
+            (found.ratio, row)
+            for row in own
+            if (found := judged[row.strategy]) and found.ratio.high is not None and found.ratio.high < LEANER
+        ]
+        if not lean:
+            continue
+        ratio, row = min(lean, key=lambda each: each[0].value)
+        as_it_is, needed = _memory(by_name[name]), _memory(row)
+        if as_it_is is None or needed is None:
+            continue
+        when = " ".join(filter(None, ["use", f"`{name}`", _within(comparison, row), "as it is here"]))
+        said = f"it needs {amount(needed)} of memory instead of {amount(as_it_is)} ({_words.multiple(ratio)})"
+        line = Advice(
+            comparison.question,
+            when,
+            f"Set `{row.settings}`. {row.label}",
+            f"{said}, and {_price(row, len(own))}",
+            row.strategy,
+        )
+        doubt = f"whether `{row.settings}` makes `{name}` leaner: {_words.multiple(ratio)}"
+        yield _Draft(line, _p_value(fit, row, by_name[name], len(own)), doubt)
+
+
+def _price(row: Row, picked_from: int) -> str:
+    """Say what a setting does to the time, if that is beyond doubt."""
+    is_decided = row.p_values.get("pair", 1.0) * picked_from < DOUBT
+    return f"it is then {times(row.pair)}" if is_decided else "no price in time is shown"
 
 
 def _memory(row: Row) -> float | None:

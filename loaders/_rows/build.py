@@ -78,7 +78,10 @@ def comparison(records: Sequence[Record], calibration: Calibration | None = None
         epochs=first.epochs,
         # What differs between trials is left to the rows.
         environment=msgspec.structs.replace(
-            max((record.environment for record in records), key=lambda each: len(each.packages)),
+            # That of a trial that could describe it, and for which no strategy set a variable.
+            max(
+                (record.environment for record in records), key=lambda each: (len(each.packages), -len(each.variables))
+            ),
             load=None,
             page_cache=None,
             frequency=None,

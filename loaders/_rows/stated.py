@@ -53,7 +53,8 @@ def headline(rows: Sequence[Row]) -> Headline | None:
 
 def paired(rows: Sequence[Row]) -> list[Row]:
     """Return the strategies with a pair, where a first answer says what it gains."""
-    return [row for row in loaders_of(rows) if row.pair and row.pair.ratio.low is not None]
+    found = (row for row in loaders_of(rows) if row.pair and row.pair.ratio.low is not None)
+    return [row for row in found if not row.settings]  # the same code in another process answers another question
 
 
 def loaders_of(rows: Sequence[Row]) -> list[Row]:

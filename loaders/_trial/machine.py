@@ -118,7 +118,24 @@ def environment(*, threads: dict[str, int], memory_method: str, records: Iterabl
         huge_pages=_chosen(_text(Path("/sys/kernel/mm/transparent_hugepage/enabled"))),
         swap=_swap(),
         virtual=_virtual(),
+        onednn=_onednn(),
     )
+
+
+def _onednn() -> str:
+    """Say whether TensorFlow uses oneDNN; empty if it has not been imported, or does not tell.
+
+    On Linux it does by default where the processor has AVX512-VNNI or -BF16, AVX-VNNI or AMX (``IsMklEnabled`` in
+    TensorFlow's ``util.cc``), and takes larger tensors from a pool of its own then, which changes memory figures most.
+    """
+    if "tensorflow" not in sys.modules:
+        return ""
+    try:
+        from tensorflow.python.util import _pywrap_util_port
+
+        return "on" if _pywrap_util_port.IsMklEnabled() else "off"
+    except (ImportError, AttributeError):
+        return ""
 
 
 @dataclass(frozen=True)

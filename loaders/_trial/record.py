@@ -73,7 +73,8 @@ class Environment(msgspec.Struct, frozen=True, omit_defaults=True):
     Values that the system does not tell are absent. ``load`` is that of the minute before; ``governor`` is the policy
     for the processors' frequency; ``frequency`` and ``frequency_limit`` are the current and highest ones of the first
     processor, in Hz; ``huge_pages`` says when huge pages are used (``always``, ``madvise``, ``never``); ``swap`` is the
-    swap in use, in bytes; ``virtual`` says whether this is a virtual machine.
+    swap in use, in bytes; ``virtual`` says whether this is a virtual machine; ``onednn`` says whether TensorFlow uses
+    oneDNN (``on``, ``off``), and with it a pool of its own for larger tensors, where it has been imported.
     """
 
     machine: Name = ""
@@ -97,6 +98,7 @@ class Environment(msgspec.Struct, frozen=True, omit_defaults=True):
     huge_pages: Name = ""
     swap: Size | None = None
     virtual: bool | None = None
+    onednn: Name = ""
 
 
 class Record(msgspec.Struct, frozen=True):

@@ -8,6 +8,9 @@ it cost in memory and on disk, and after how many epochs has it paid for itself?
 at least three epochs: the first fills the cache, and the later ones, which strategies are ranked by, read from it. They
 all count in the total over several epochs.
 
+Without a cache it is also measured with oneDNN and without: which of them is the default depends on the processor, and
+memory on where TensorFlow takes its tensors from.
+
 *Not measured.* Augmentation, which must come after a cache; a cache that another process has filled.
 
 *Invisible when* the step before the cache is cheap, or a training step takes longer than it does.
@@ -148,3 +151,18 @@ def cache_to_file(job: Job[Files]) -> Iterable[Batch]:
 def snapshot_to_disk(job: Job[Files]) -> Iterable[Batch]:
     """``snapshot`` after the heavy step, uncompressed: later epochs read what the first one wrote."""
     return _batches(_mapped(_paths(job), _read, _decode).snapshot(str(job.directory), compression=None), job)
+
+
+@variant(matches="no_cache", variables={"TF_ENABLE_ONEDNN_OPTS": "1"})
+def no_cache_onednn(job: Job[Files]) -> Iterable[Batch]:
+    """As ``no_cache``, with oneDNN: TensorFlow takes larger tensors from a pool of its own.
+
+    It does so by default on Linux where the processor has AVX512-VNNI or -BF16, AVX-VNNI or AMX.
+    """
+    return no_cache(job)
+
+
+@variant(matches="no_cache", variables={"TF_ENABLE_ONEDNN_OPTS": "0"})
+def no_cache_without_onednn(job: Job[Files]) -> Iterable[Batch]:
+    """As ``no_cache``, without oneDNN: all tensors come from malloc."""
+    return no_cache(job)
