@@ -27,6 +27,7 @@ from loaders._words import (
     over_steps,
     pays_off,
     rounds,
+    software_in_words,
     times,
     to_fastest,
     waiting,
@@ -202,6 +203,13 @@ def test_a_verdict_on_growth_carries_its_bound() -> None:
     assert over_steps(bounded) == "flat at 1.0 MiB: grows by at most 0.5 MiB per 1000 steps"
     grows = msgspec.structs.replace(bounded, growth="growing, in use")
     assert "at most" not in over_steps(grows)
+
+
+def test_whether_onednn_was_used_stands_beside_the_versions() -> None:
+    known = Environment(python="3.11.7", packages={"tensorflow": "2.21.0"}, commit="a" * 40)
+    assert software_in_words(known) == "Python 3.11.7; tensorflow 2.21.0; commit aaaaaaaa"
+    used = software_in_words(msgspec.structs.replace(known, onednn="off"))
+    assert used == "Python 3.11.7; tensorflow 2.21.0; oneDNN off; commit aaaaaaaa"
 
 
 def test_a_machines_settings_stand_where_they_are_known() -> None:

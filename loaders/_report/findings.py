@@ -12,9 +12,10 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from loaders import _scale
-from loaders._judge import TIME_MARGIN, Judged, fitted, holm
+from loaders._judge import MEMORY_SHARE, TIME_MARGIN, Judged, fitted, holm
 from loaders._law import BOUNDED, Law
 from loaders._resolution import INSTRUMENTS, Calibration
 from loaders._rows import EPOCHS, CaseLaws, Comparison, Row, differs_at_first, loaders_of, plain, worked_first
@@ -45,6 +46,9 @@ NAMED = 3
 
 CURED = 1.25
 """Ratio of peak to floor below which a cure is worth naming."""
+
+LEANER = 0.8
+"""Ratio of the memory needed with a setting to that without, surely below which the setting is worth naming."""
 
 SAME = 0.005
 """As a share: a prediction that is off by less is right."""
@@ -362,6 +366,44 @@ def cures_of(rows: Sequence[Row]) -> list[tuple[Row, list[Row]]]:
         )
         for name, _ in names.most_common()
         if name
+    ]
+
+
+class Leaner(NamedTuple):
+    """A strategy with a setting and without, the ratio of the memory they need, and how likely that is chance."""
+
+    row: Row
+    without: Row
+    ratio: Estimate
+    p_value: float
+
+
+def leaner_of(rows: Sequence[Row]) -> list[Leaner]:
+    """Return the settings that surely make a strategy much leaner, of each strategy the one that does most.
+
+    Where the strategies' buffers have a known floor, they are ``cures_of``.
+    """
+    by_name = {row.strategy: row for row in rows}
+    those = [row for row in rows if row.settings and row.matches in by_name and row.floor is None]
+    fit = fitted({row.strategy: row.needs or row.peaks for row in rows})
+    best: dict[str, Leaner] = {}
+    for row in those:
+        without = by_name[row.matches or ""]
+        tried = sum(each.matches == row.matches for each in those)
+        judged = fit.compare(row.strategy, without.strategy, margin=MEMORY_SHARE, picked_from=tried)
+        difference = fit.difference(row.strategy, without.strategy)
+        if judged is None or difference is None or judged.ratio.high is None or judged.ratio.high >= LEANER:
+            continue
+        found = Leaner(row, without, judged.ratio, min(1.0, 2 * difference.p_below() * tried))
+        best[without.strategy] = min(found, best.get(without.strategy, found), key=lambda each: each.ratio.value)
+    return list(best.values())
+
+
+def of_settings(rows: Sequence[Row]) -> list[str]:
+    """Say which settings make a strategy much leaner, and at what cost."""
+    return [
+        f"{row.settings} makes {without.strategy} need {factor(ratio.value)} the memory{_cost(row)}"
+        for row, without, ratio, _ in leaner_of(rows)
     ]
 
 

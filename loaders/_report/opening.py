@@ -32,9 +32,6 @@ UNDECIDED = "Undecided."
 ILL, CURED = 1.5, 1.25
 """Times the memory that the buffers need: what is surely above the first is ill, surely below the second is cured."""
 
-LEANER = 0.8
-"""Times the memory: what is surely below this with a setting is worth that setting."""
-
 DOUBT = 0.05 / 8
 """The p-value below which a cure's price is stated: of about eight lines, each may have one."""
 
@@ -276,37 +273,21 @@ def _of_cure(comparison: Comparison, rows: Sequence[Row]) -> Iterator[_Draft]:
 
 
 def _of_setting(comparison: Comparison, rows: Sequence[Row]) -> Iterator[_Draft]:
-    """Advise the setting with which a strategy needs least, where that is surely much less than it needs without."""
-    by_name = {row.strategy: row for row in rows}
-    those = [row for row in rows if row.settings and row.matches in by_name and row.floor is None]
-    fit = fitted({row.strategy: row.needs for row in rows})
-    for name in dict.fromkeys(row.matches for row in those if row.matches):
-        own = [row for row in those if row.matches == name]
-        judged = {
-            row.strategy: fit.compare(row.strategy, name, margin=MEMORY_SHARE, picked_from=len(own)) for row in own
-        }
-        lean = [
-            (found.ratio, row)
-            for row in own
-            if (found := judged[row.strategy]) and found.ratio.high is not None and found.ratio.high < LEANER
-        ]
-        if not lean:
+    """Advise each setting with which a strategy surely needs much less memory than as the system sets it."""
+    for row, without, ratio, p_value in findings.leaner_of(rows):
+        before, needed = _memory(without), _memory(row)
+        if before is None or needed is None:
             continue
-        ratio, row = min(lean, key=lambda each: each[0].value)
-        as_it_is, needed = _memory(by_name[name]), _memory(row)
-        if as_it_is is None or needed is None:
-            continue
-        when = " ".join(filter(None, ["use", f"`{name}`", _within(comparison, row), "as it is here"]))
-        said = f"it needs {amount(needed)} of memory instead of {amount(as_it_is)} ({_words.multiple(ratio)})"
+        words = " ".join(filter(None, ["use", f"`{without.strategy}`", _within(comparison, row)]))
+        said = f"it then needs {amount(needed)}, {_words.multiple(ratio)}, and {_price(row, 1)}"
         line = Advice(
             comparison.question,
-            when,
+            f"{words}, which needs {amount(before)} of memory",
             f"Set `{row.settings}`. {row.label}",
-            f"{said}, and {_price(row, len(own))}",
+            said,
             row.strategy,
         )
-        doubt = f"whether `{row.settings}` makes `{name}` leaner: {_words.multiple(ratio)}"
-        yield _Draft(line, _p_value(fit, row, by_name[name], len(own)), doubt)
+        yield _Draft(line, p_value, f"whether `{row.settings}` makes `{without.strategy}` leaner")
 
 
 def _price(row: Row, picked_from: int) -> str:

@@ -28,7 +28,7 @@ CURES = Path("loaders/_probe/cures.json")
 
 PICTURED = "selection"
 
-MOST_LINES = 8
+MOST_LINES = 9
 """Lines of advice that fit on the first screen beside what to type."""
 
 
@@ -87,7 +87,7 @@ def most_measured(found: sets.ResultSet, results: Sequence[sets.ResultSet]) -> l
             known = best.get(each.question)
             if known is None or _coverage(each).exceeds(_coverage(known)):
                 best[each.question] = each
-    return list(best.values())
+    return [best[name] for name in sets.in_order(best)]
 
 
 def _coverage(comparison: Comparison) -> coverage.Coverage:
@@ -121,7 +121,7 @@ def _cures(comparisons: Sequence[Comparison]) -> str:
         (comparison, case, said)
         for comparison in comparisons
         for case, rows in comparison.cases
-        if findings.of_level(rows) and (said := findings.of_cures(rows))
+        if (said := findings.of_cures(rows) if findings.of_level(rows) else findings.of_settings(rows))
     ]
     measured = {f"{comparison.question}, {_words.case_in_words(case)}": said for comparison, case, said in cases}
     machine = _hardware(comparison.environment for comparison, *_ in cases)

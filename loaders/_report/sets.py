@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 import msgspec
@@ -264,21 +264,22 @@ def _origin(run: Sequence[Record]) -> Origin:
 
 
 def _set(origin: Origin, commit: str, runs: dict[str, list[Record]], calibration: Calibration | None) -> ResultSet:
-    questions = _registry.questions()
     return ResultSet(
         origin,
         commit,
         max(records[-1].started for records in runs.values()),
-        [
-            comparison(runs[name], calibration)
-            for name in sorted(questions, key=lambda name: questions[name].calibrates)  # the instruments come last
-            if name in runs
-        ],
+        [comparison(runs[name], calibration) for name in in_order(runs)],
         calibration,
         choices=[]
         if commit or origin.schema != SCHEMA
-        else [each for name in questions if name in runs for each in choices(runs[name])],
+        else [each for name in in_order(runs) for each in choices(runs[name])],
     )
+
+
+def in_order(names: Collection[str]) -> list[str]:
+    """Return those questions in the order in which they are shown; the instruments come last."""
+    questions = _registry.questions()
+    return [name for name in sorted(questions, key=lambda name: questions[name].calibrates) if name in names]
 
 
 def _newest_first(sets: Sequence[ResultSet]) -> list[ResultSet]:

@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 NAME = "trials.jsonl"
 
-PUBLISHED = "reference-amd"
+PUBLISHED = "reference-zen4"
 """The machine whose results are committed and answer the questions. A machine name belongs to one processor."""
 
 LAST_YEAR = 2100

@@ -155,14 +155,11 @@ def snapshot_to_disk(job: Job[Files]) -> Iterable[Batch]:
 
 @variant(matches="no_cache", variables={"TF_ENABLE_ONEDNN_OPTS": "1"})
 def no_cache_onednn(job: Job[Files]) -> Iterable[Batch]:
-    """As ``no_cache``, with oneDNN: TensorFlow takes larger tensors from a pool of its own.
-
-    It does so by default on Linux where the processor has AVX512-VNNI or -BF16, AVX-VNNI or AMX.
-    """
+    """With oneDNN, the default on processors with AVX512-VNNI, AVX-VNNI or AMX: larger tensors come from a pool."""
     return no_cache(job)
 
 
 @variant(matches="no_cache", variables={"TF_ENABLE_ONEDNN_OPTS": "0"})
 def no_cache_without_onednn(job: Job[Files]) -> Iterable[Batch]:
-    """As ``no_cache``, without oneDNN: all tensors come from malloc."""
+    """Without oneDNN, the default on other processors: all tensors come from malloc."""
     return no_cache(job)

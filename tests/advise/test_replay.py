@@ -10,17 +10,18 @@ import pytest
 
 from loaders import _evidence
 from loaders._advise import candidates, choose, replay
+from loaders._advise.coverage import OURS
 from loaders._trial import log
-from loaders._trial.log import PUBLISHED
 from loaders._trial.record import SCHEMA, Record
 from tests.advise import golden, made
 from tests.conftest import ROOT
 
 
 def _published() -> list[Record]:
-    """The published results, whatever else was measured here; ``LOADERS_REPLAY=FILE`` names another log."""
-    path = Path(os.environ.get("LOADERS_REPLAY", ROOT / "results" / PUBLISHED / "trials.jsonl"))
-    return [each for each in log.read(path) if each.schema == SCHEMA]
+    """What the project's machines have measured, whatever a reader has; ``LOADERS_REPLAY=FILE`` names another log."""
+    named = os.environ.get("LOADERS_REPLAY")
+    paths = [Path(named)] if named else sorted((ROOT / "results").glob(f"{OURS}*/{log.NAME}"))
+    return [each for path in paths for each in log.read(path) if each.schema == SCHEMA]
 
 
 RUNS: dict[str, Callable[[], list[Record]]] = {

@@ -86,5 +86,13 @@ def test_a_cache_on_disk_writes_what_was_decoded_and_reads_it_again(corpus: Corp
 
 def test_every_published_place_is_there() -> None:
     expected = {"no_cache", "cache_after_decode", "cache_paths", "cache_encoded", "cache_to_file", "snapshot_to_disk"}
-    assert expected == set(_registry.variants("caching"))
+    assert expected | {"no_cache_onednn", "no_cache_without_onednn"} == set(_registry.variants("caching"))
     assert _registry.baseline("caching").name == "no_cache"
+
+
+@pytest.mark.slow
+def test_the_setting_of_onednn_reaches_tensorflow_and_stands_in_the_record(corpus: Corpus, measure: Measure) -> None:
+    planned = _compare.plan("caching", corpus)
+    for strategy, state in (("no_cache_onednn", "on"), ("no_cache_without_onednn", "off")):
+        record = measure(planned, strategy, {"data": "x16"})
+        assert (record.status, record.environment.onednn) == ("ok", state), record.message

@@ -33,8 +33,8 @@ def _document() -> str:
     hostile = msgspec.structs.replace(
         choices[0], candidates=[broken, *choices[0].candidates[1:]], case={"augment": EVIL}
     )
-    set_ = SimpleNamespace(id="set", choices=[*choices, hostile])
-    section = environment.get_template("chooser.html.j2").render(set=set_)
+    template = environment.get_template("chooser.html.j2")
+    section = template.render(set=SimpleNamespace(id="set"), choices=[*choices, hostile])
     constants = page.constants()
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>chooser</title></head><body>'

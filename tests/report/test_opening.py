@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,7 +15,7 @@ from loaders import _registry
 from loaders._judge import TIME_MARGIN
 from loaders._report import opening, readme, sets
 from loaders._rows import Comparison, comparison
-from loaders._trial.log import PUBLISHED
+from loaders._trial import log
 from loaders._trial.metrics import Metrics
 from loaders._trial.record import Record
 from tests.conftest import ROOT
@@ -233,26 +234,68 @@ def test_a_cure_is_advised_with_its_price() -> None:
     assert "need, and it is then 3.00× slower" in cure.because
 
 
-def _published() -> sets.ResultSet:
-    found = readme.published(sets.collect(ROOT / "results"))
-    assert found
-    return found
+def _cached(memory: Mapping[str, float], seconds: Mapping[str, float], spread: float = 0.05) -> Comparison:
+    """Return eight rounds of `caching` in which each strategy takes so many MiB and seconds."""
+    noise = random.Random(1)
+    found = []
+    for index in range(8):
+        for name, mebibytes in memory.items():
+            bytes_ = int(mebibytes * MIB * math.exp(noise.gauss(0, spread)))
+            time = seconds.get(name, 1.0) * math.exp(noise.gauss(0, 0.01))
+            metrics = Metrics(
+                epoch_time=time, steady_time=time, peak_memory=bytes_, needed_memory=bytes_, samples=300, batches=10
+            )
+            found.append(record(name, index, question="caching", case={"data": "x16"}, metrics=metrics))
+    return comparison(found)
+
+
+def test_a_setting_that_makes_a_strategy_much_leaner_is_advised_with_its_price() -> None:
+    memory = {"no_cache": 120, "no_cache_onednn": 60, "no_cache_without_onednn": 121, "cache_paths": 118}
+    *_, line = opening.advice([_cached(memory, {})])
+    assert line.strategy == "no_cache_onednn"
+    assert line.when.startswith("use `no_cache`, which needs 12")
+    assert line.do.startswith("Set `TF_ENABLE_ONEDNN_OPTS=1`. With oneDNN")
+    assert re.match(r"it then needs (59|60|61)\.\d MiB, 0\.\d+× \(0\.\d+× to 0\.\d+×\), and no price", line.because)
+    *_, dear = opening.advice([_cached(memory, {"no_cache_onednn": 2.0})])
+    assert re.search(r"and it is then (1\.9|2\.0)\d× slower", dear.because)
+
+
+@pytest.mark.parametrize(
+    ("memory", "spread"),
+    [
+        ({"no_cache": 120, "no_cache_onednn": 119, "no_cache_without_onednn": 121}, 0.05),  # no difference
+        ({"no_cache": 120, "no_cache_onednn": 108, "no_cache_without_onednn": 121}, 0.01),  # a small one
+        ({"no_cache": 120, "no_cache_onednn": 90, "no_cache_without_onednn": 121}, 1.0),  # not shown
+        ({"no_cache": 60, "no_cache_onednn": 60, "no_cache_without_onednn": 120}, 0.05),  # the other way round
+        ({"no_cache": 120, "cache_paths": 60}, 0.05),  # no setting
+    ],
+)
+def test_a_setting_that_is_not_surely_much_leaner_is_not_advised(memory: dict[str, float], spread: float) -> None:
+    found = _cached(memory, {}, spread)
+    assert not any("Set `" in line.do for line in opening.advice([found]))
+
+
+def test_of_two_settings_the_leaner_one_is_advised_and_a_setting_takes_nobodys_place() -> None:
+    """Pairs decide the first answer where strategies do the same in two ways, not where a process is set otherwise."""
+    memory = {"no_cache": 120, "no_cache_onednn": 60, "no_cache_without_onednn": 40, "cache_after_decode": 300}
+    first, line = opening.advice([_cached(memory, {"cache_after_decode": 0.1})])
+    assert first.strategy == "cache_after_decode"
+    assert line.strategy == "no_cache_without_onednn"
 
 
 def test_what_is_published_follows_from_the_raw_trials() -> None:
     """Held against the trials themselves: the strategy's geometric mean is below that of what it is compared with."""
-    records: list[Record] = []
-    found = _published()
-    from loaders._trial import log
-
-    for path in (ROOT / "results" / PUBLISHED).glob(log.NAME):
-        records += log.read(path)
-    lines = opening.advice(found.comparisons)
+    results = sets.collect(ROOT / "results")
+    published = readme.published(results)
+    assert published
+    comparisons = {each.question: each for each in readme.most_measured(published, results)}
+    lines = opening.advice(list(comparisons.values()))
     assert 6 <= len(lines) <= 12
     for line in lines:
         if not line.strategy or line.do.startswith("Set "):
             continue
-        comparison_ = next(each for each in found.comparisons if each.question == line.question)
+        comparison_ = comparisons[line.question]
+        records = log.read(ROOT / "results" / comparison_.environment.machine / log.NAME)
         case, rows = comparison_.cases[0]
         row = next(each for each in rows if each.strategy == line.strategy)
         reference = (

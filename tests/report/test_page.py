@@ -551,19 +551,26 @@ def test_the_published_set_begins_with_what_the_readme_says_whoever_has_measured
     of(PUBLISHED, "selection", {"images": "500"}, numpy_to_numpy=1.0, mixed_copy=3.0)
     of(PUBLISHED, "read_order", {"record": "jpeg", "data": "x16"}, range_indexed=2.0, interleave=1.0)
     of("reference-more", "selection", {"images": "500"}, numpy_to_numpy=1.0, mixed_copy=3.0, list_to_list=0.2)
+    of("reference-more", "record_format", {"page_cache": "warm", "data": "x16"}, encoded_bytes=1.0, raw_pixels=0.5)
     results = sets.collect(tmp_path)
     more, reference = sorted(results, key=lambda each: each.origin.machine == PUBLISHED)
 
     def begins(text: str, found: sets.ResultSet) -> str:
-        start = text.index(f'id="{found.id}-start"')
+        start = text.index("<nav", text.index(f'<section id="{found.id}"'))
         return text[start : text.index("</table>", text.index("<h3>Findings", start))]
 
     text = page.render(results)
     start = begins(text, reference)
     assert f'href="#{more.id}-selection"' in start
     assert f'href="#{reference.id}-read_order"' in start
+    assert f'<a href="#{more.id}-record_format">record_format</a>' in start, "what it lacks is found elsewhere"
+    assert "<code>record_format</code>" not in text[text.index(f'id="{reference.id}-start"') :].partition("Glossary")[0]
     assert "list_to_list" in start
-    assert start.count("(on reference-more)") == start.count(f"#{more.id}-")
+    advised = start.partition("<h3>Findings")[2]
+    assert advised.count("(on reference-more)") == advised.count(f"#{more.id}-") == 1
+    claims_there = text[text.index(f'id="{reference.id}-claims"') :]
+    assert f'<a href="#{more.id}-selection">' in claims_there[: claims_there.index("</table>")]
+    assert '<span class="label">on reference-more</span>' in claims_there[: claims_there.index("</table>")]
     assert "(on " not in begins(text, more), "another set speaks of itself"
     alone = begins(page.render(results, only=PUBLISHED), reference)
     assert "list_to_list" not in alone, "a machine's own page too"

@@ -6,6 +6,7 @@ import platform
 import subprocess
 import sys
 import time
+import types
 from pathlib import Path
 
 import psutil
@@ -102,6 +103,25 @@ def test_what_the_system_does_not_tell_is_absent(tmp_path: Path, monkeypatch: py
     assert (found.huge_pages, found.swap, found.virtual) == ("", None, None)
     now = machine.activity()
     assert (now.swapped, now.throttled) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [({"IsMklEnabled": lambda: True}, "on"), ({"IsMklEnabled": lambda: False}, "off"), ({}, ""), (None, "")],
+)
+def test_whether_tensorflow_uses_onednn_is_asked_where_it_is_imported(
+    monkeypatch: pytest.MonkeyPatch, told: dict[str, object] | None, said: str
+) -> None:
+    """An attribute that another version lacks is no error."""
+    monkeypatch.delitem(sys.modules, "tensorflow", raising=False)
+    assert machine.environment(threads={}, memory_method="").onednn == "", "it is not imported for that"
+    for name in ("tensorflow", "tensorflow.python", "tensorflow.python.util"):
+        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+    if told is not None:
+        monkeypatch.setattr(
+            sys.modules["tensorflow.python.util"], "_pywrap_util_port", types.SimpleNamespace(**told), raising=False
+        )
+    assert machine.environment(threads={}, memory_method="").onednn == said
 
 
 def test_the_machines_settings_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
