@@ -498,6 +498,23 @@ def test_each_machine_has_a_page_of_its_own_where_no_other_takes_room(
     assert list(page.rendered(results[:1], [], "all.html", home=None, files={})) == ["all.html"], "of one machine"
 
 
+def test_where_a_machine_has_its_own_page_the_smallest_room_holds_the_first_case_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    more = [msgspec.structs.replace(each, case={"images": "2000"}) for each in run_of("a")]
+    write_log(tmp_path, [*run_of("a"), *more])
+    write_log(tmp_path, run_of("b"), machine="other")
+    results = sets.collect(tmp_path)
+    cases = sum(len(each.cases) for found in results for each in found.comparisons)
+    first = sum(len(found.comparisons) for found in results)
+    assert cases > first
+    monkeypatch.setattr(page, "ROOMS", page.ROOMS[-1:])
+    assert page.render(results).count('<div class="case"') == cases, "there is no other page"
+    shared, *own = page.rendered(results, [], "all.html", home=None, files={}).values()
+    assert shared.count('<div class="case"') == first
+    assert sum(each.count('<div class="case"') for each in own) == cases
+
+
 def test_each_function_stands_once_however_many_strategies_use_it(tmp_path: Path) -> None:
     of: dict[str, Any] = {"question": "batching", "case": {"data": "x1", "augment": "off"}}
     write_log(tmp_path, [record(each, 0, run="a", **of) for each in ("path_generator", "path_generator_pool")])
