@@ -18,7 +18,7 @@ from loaders import _scale
 from loaders._judge import MEMORY_SHARE, TIME_MARGIN, Judged, fitted, holm
 from loaders._law import BOUNDED, Law
 from loaders._resolution import INSTRUMENTS, Calibration
-from loaders._rows import EPOCHS, CaseLaws, Comparison, Row, differs_at_first, loaders_of, plain, worked_first
+from loaders._rows import EPOCHS, CaseLaws, Comparison, Row, differs_at_first, loaders_of, paired, plain, worked_first
 from loaders._stats import Estimate, ratio_of
 from loaders._words import (
     amount,
@@ -284,13 +284,11 @@ def _worst(rows: Sequence[Row], laws: Mapping[str, Law]) -> _Said:
 def _pairs(rows: Sequence[Row]) -> list[_Said]:
     """Say how much of a gap remains between two strategies with the same output; empty without such pairs."""
     said = []
-    for row in loaders_of(rows):
-        if row.pair is None or row.pair.ratio.low is None:
-            continue
-        is_decided = row.pair.verdict in ("less", "more")
+    for row, pair in ((row, row.pair) for row in paired(rows) if row.pair):
+        is_decided = pair.verdict in ("less", "more")
         said.append(
             _Said(
-                f"{row.strategy}: {_compared(row.pair, row.matches or '')}",
+                f"{row.strategy}: {_compared(pair, row.matches or '')}",
                 row.p_values.get("pair", 1.0) if is_decided else None,
                 f"{row.strategy}: undecided compared with {row.matches}",
             )
@@ -401,10 +399,12 @@ def leaner_of(rows: Sequence[Row]) -> list[Leaner]:
 
 def of_settings(rows: Sequence[Row]) -> list[str]:
     """Say which settings make a strategy much leaner, and at what cost."""
-    return [
-        f"{row.settings} makes {without.strategy} need {factor(ratio.value)} the memory{_cost(row)}"
-        for row, without, ratio, _ in leaner_of(rows)
-    ]
+    return [_setting(each) for each in leaner_of(rows)]
+
+
+def _setting(found: Leaner) -> str:
+    row, without, ratio, _ = found
+    return f"{row.settings} makes {without.strategy} need {factor(ratio.value)} the memory{_cost(row)}"
 
 
 def of_sweep(rows: Sequence[Row]) -> str:
@@ -626,6 +626,7 @@ def sentences(rows: Sequence[Row], laws: Mapping[str, Law] | None = None, missin
     known = laws or {}
     tail = [_Said(of_time(rows, missing)), _against(rows), _Said(of_kept(rows, known))]
     tail += [_Said(of_plain(rows, known, missing)), _Said(of_total(rows, missing))]
+    tail += [_Said(_setting(each), each.p_value) for each in leaner_of(rows)]
     # All sentences share the correction; the pairs that survive it are joined into one sentence.
     marked = [_Said(f"\0{each.text}", each.p_value, f"\0{each.otherwise}") for each in pairs]
     held = _corrected([*head, *marked, *tail])

@@ -13,7 +13,7 @@ import pytest
 
 from loaders import _registry
 from loaders._judge import TIME_MARGIN
-from loaders._report import opening, readme, sets
+from loaders._report import findings, opening, readme, sets
 from loaders._rows import Comparison, comparison
 from loaders._trial import log
 from loaders._trial.metrics import Metrics
@@ -278,7 +278,11 @@ def test_a_setting_that_is_not_surely_much_leaner_is_not_advised(memory: dict[st
 def test_of_two_settings_the_leaner_one_is_advised_and_a_setting_takes_nobodys_place() -> None:
     """Pairs decide the first answer where strategies do the same in two ways, not where a process is set otherwise."""
     memory = {"no_cache": 120, "no_cache_onednn": 60, "no_cache_without_onednn": 40, "cache_after_decode": 300}
-    first, line = opening.advice([_cached(memory, {"cache_after_decode": 0.1})])
+    found = _cached(memory, {"cache_after_decode": 0.1})
+    said = findings.sentences(found.rows)
+    assert sum(each.startswith("TF_ENABLE_ONEDNN_OPTS=0 makes no_cache need 0.3") for each in said) == 1
+    assert not any("With the same output" in each for each in said)
+    first, line = opening.advice([found])
     assert first.strategy == "cache_after_decode"
     assert line.strategy == "no_cache_without_onednn"
 
