@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from loaders import _scale
-from loaders._judge import MEMORY_SHARE, TIME_MARGIN, Judged, fitted, holm
+from loaders._judge import MEMORY_SHARE, RESOLUTION, TIME_MARGIN, Judged, fitted, holm
 from loaders._law import BOUNDED, Law
 from loaders._resolution import INSTRUMENTS, Calibration
 from loaders._rows import EPOCHS, CaseLaws, Comparison, Row, differs_at_first, loaders_of, paired, plain, worked_first
@@ -383,7 +383,7 @@ def leaner_of(rows: Sequence[Row]) -> list[Leaner]:
     """
     by_name = {row.strategy: row for row in rows}
     those = [row for row in rows if row.settings and row.matches in by_name and row.floor is None]
-    fit = fitted({row.strategy: row.needs or row.peaks for row in rows})
+    fit = fitted({row.strategy: row.needs for row in rows}, floor=RESOLUTION)
     best: dict[str, Leaner] = {}
     for row in those:
         without = by_name[row.matches or ""]
@@ -395,11 +395,6 @@ def leaner_of(rows: Sequence[Row]) -> list[Leaner]:
         found = Leaner(row, without, judged.ratio, min(1.0, 2 * difference.p_below() * tried))
         best[without.strategy] = min(found, best.get(without.strategy, found), key=lambda each: each.ratio.value)
     return list(best.values())
-
-
-def of_settings(rows: Sequence[Row]) -> list[str]:
-    """Say which settings make a strategy much leaner, and at what cost."""
-    return [_setting(each) for each in leaner_of(rows)]
 
 
 def _setting(found: Leaner) -> str:

@@ -81,7 +81,8 @@ def _drafts(comparison: Comparison) -> Iterator[_Draft]:
         yield _of_pairs(comparison, pairs)
     elif found := headline(rows):
         yield from _of_fastest(comparison, found, laws)
-    yield from _of_setting(comparison, rows)
+    settings = (list(_of_setting(comparison, in_case)) for _, in_case in comparison.cases)
+    yield from next(filter(None, settings), [])
     for _, in_case in comparison.cases:
         yield from _of_cure(comparison, in_case)
 
@@ -279,10 +280,10 @@ def _of_setting(comparison: Comparison, rows: Sequence[Row]) -> Iterator[_Draft]
         if before is None or needed is None:
             continue
         words = " ".join(filter(None, ["use", f"`{without.strategy}`", _within(comparison, row)]))
-        said = f"it then needs {amount(needed)}, {_words.multiple(ratio)}, and {_price(row, 1)}"
+        said = f"it then needs {amount(needed)}, {_words.multiple(ratio)} of that, and {_price(row, 1)}"
         line = Advice(
             comparison.question,
-            f"{words}, which needs {amount(before)} of memory",
+            f"{words}, which needs {amount(before)} of memory by default",
             f"Set `{row.settings}`. {row.label}",
             said,
             row.strategy,

@@ -121,7 +121,7 @@ def _cures(comparisons: Sequence[Comparison]) -> str:
         (comparison, case, said)
         for comparison in comparisons
         for case, rows in comparison.cases
-        if (said := findings.of_cures(rows) if findings.of_level(rows) else findings.of_settings(rows))
+        if findings.of_level(rows) and (said := findings.of_cures(rows))
     ]
     measured = {f"{comparison.question}, {_words.case_in_words(case)}": said for comparison, case, said in cases}
     machine = _hardware(comparison.environment for comparison, *_ in cases)

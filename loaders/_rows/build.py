@@ -78,9 +78,10 @@ def comparison(records: Sequence[Record], calibration: Calibration | None = None
         epochs=first.epochs,
         # What differs between trials is left to the rows.
         environment=msgspec.structs.replace(
-            # That of a trial that could describe it, and for which no strategy set a variable.
+            # That of a trial that could describe it, for which no strategy set a variable.
             max(
-                (record.environment for record in records), key=lambda each: (len(each.packages), -len(each.variables))
+                (record.environment for record in records),
+                key=lambda each: (len(each.packages), -len(each.variables), bool(each.onednn)),
             ),
             load=None,
             page_cache=None,

@@ -53,13 +53,15 @@ def headline(rows: Sequence[Row]) -> Headline | None:
 
 def paired(rows: Sequence[Row]) -> list[Row]:
     """Return the strategies with a pair, where a first answer says what it gains."""
-    found = (row for row in loaders_of(rows) if row.pair and row.pair.ratio.low is not None)
-    return [row for row in found if not row.settings]  # the same code in another process answers another question
+    return [row for row in loaders_of(rows) if row.pair and row.pair.ratio.low is not None]
 
 
 def loaders_of(rows: Sequence[Row]) -> list[Row]:
-    """Return the strategies that may be named first: no ceilings, and none kept only because readers have that code."""
-    return [row for row in rows if not row.ceiling and not row.historic]
+    """Return the strategies that may be named first.
+
+    Left out are ceilings, those kept only because readers have that code, and the code of others under a setting.
+    """
+    return [row for row in rows if not (row.ceiling or row.historic or row.settings)]
 
 
 def differs_at_first(row: Row) -> bool:

@@ -241,13 +241,12 @@ def worked_first(row: Row) -> bool:
 def plain(rows: Sequence[Row]) -> list[Row]:
     """Return strategies that do the same work in every epoch, with the baseline's output: no conversion, no caching.
 
-    Ceilings and historic strategies are left out.
+    Ceilings, historic strategies and those under a setting are left out.
     """
     tier = next((row.tier for row in rows if row.is_baseline), "identical")
+    same = [row for row in rows if row["time"] and row.tier == tier]
     return [
-        row
-        for row in rows
-        if row["time"] and row.tier == tier and not (row.converts or row.ceiling or row.historic or worked_first(row))
+        row for row in same if not (row.converts or row.ceiling or row.historic or row.settings or worked_first(row))
     ]
 
 

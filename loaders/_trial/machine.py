@@ -125,8 +125,9 @@ def environment(*, threads: dict[str, int], memory_method: str, records: Iterabl
 def _onednn() -> str:
     """Say whether TensorFlow uses oneDNN; empty if it has not been imported, or does not tell.
 
-    On Linux it does by default where the processor has AVX512-VNNI or -BF16, AVX-VNNI or AMX (``IsMklEnabled`` in
-    TensorFlow's ``util.cc``), and takes larger tensors from a pool of its own then, which changes memory figures most.
+    On Linux with x86 it does by default where the processor has AVX512-VNNI or -BF16, AVX-VNNI or AMX
+    (``DefaultOneDnnPolicy`` in TensorFlow's sources), and takes larger tensors from a pool of its own then: no setting
+    changes figures of memory more.
     """
     if "tensorflow" not in sys.modules:
         return ""

@@ -94,5 +94,5 @@ def test_every_published_place_is_there() -> None:
 def test_the_setting_of_onednn_reaches_tensorflow_and_stands_in_the_record(corpus: Corpus, measure: Measure) -> None:
     planned = _compare.plan("caching", corpus)
     for strategy, state in (("no_cache_onednn", "on"), ("no_cache_without_onednn", "off")):
-        record = measure(planned, strategy, {"data": "x16"})
+        record = measure(planned, strategy, {"data": "x4"})
         assert (record.status, record.environment.onednn) == ("ok", state), record.message

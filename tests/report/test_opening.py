@@ -255,7 +255,9 @@ def test_a_setting_that_makes_a_strategy_much_leaner_is_advised_with_its_price()
     assert line.strategy == "no_cache_onednn"
     assert line.when.startswith("use `no_cache`, which needs 12")
     assert line.do.startswith("Set `TF_ENABLE_ONEDNN_OPTS=1`. With oneDNN")
-    assert re.match(r"it then needs (59|60|61)\.\d MiB, 0\.\d+× \(0\.\d+× to 0\.\d+×\), and no price", line.because)
+    assert re.match(
+        r"it then needs (59|60|61)\.\d MiB, 0\.\d+× \(0\.\d+× to 0\.\d+×\) of that, and no price", line.because
+    )
     *_, dear = opening.advice([_cached(memory, {"no_cache_onednn": 2.0})])
     assert re.search(r"and it is then (1\.9|2\.0)\d× slower", dear.because)
 

@@ -114,6 +114,7 @@ def test_whether_tensorflow_uses_onednn_is_asked_where_it_is_imported(
 ) -> None:
     """An attribute that another version lacks is no error."""
     monkeypatch.delitem(sys.modules, "tensorflow", raising=False)
+    monkeypatch.delitem(sys.modules, "tensorflow.python.util._pywrap_util_port", raising=False)
     assert machine.environment(threads={}, memory_method="").onednn == "", "it is not imported for that"
     for name in ("tensorflow", "tensorflow.python", "tensorflow.python.util"):
         monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
