@@ -108,7 +108,7 @@ def test_rounds_that_stop_as_soon_as_anything_seems_to_differ_are_found_out(
     monkeypatch.setattr(plans, "LEAST_ROUNDS", 3)
     monkeypatch.setattr(schedule, "LOOKS", tuple(range(3, 24)))
     monkeypatch.setattr(schedule, "SURE", 0.0)
-    missed = [count.what for count in _evidence.rounds_by_need(newest, 40) if not count.is_reached]
+    missed = [count.what for count in _evidence.rounds_by_need(newest, 60) if not count.is_reached]
     assert "rounds by need: what takes as long as its baseline is said to differ" in missed
 
 
