@@ -44,13 +44,14 @@ bench: setup ## Compare on photographs, 4 minutes at a time: make bench MINUTES=
 	@echo "Open it. make bench goes on where this stopped; make bench MINUTES=15 reaches every strategy."
 
 full: setup ## Run the full suite under asv, hours; interrupted, the same command continues
-	@# One question at a time, as asv saves when it ends. Exit code 2 says that a benchmark failed, which the page shows.
+	@# The first question begins with the default cases of all. One at a time, as asv saves when it ends. Exit code 2 says
+	@# that a benchmark failed, which the page shows.
 	@set -e; \
 	machine=$$($(BIN)/python -c 'from loaders._trial.machine import machine_name; print(machine_name())'); \
 	grep -qs "\"$$machine\"" ~/.asv-machine.json || $(BIN)/asv machine --machine "$$machine" --yes; \
 	commit=$$(git log -1 --first-parent --format=%H -- loaders benchmarks pyproject.toml); \
 	for file in benchmarks/[a-z]*.py; do \
-		LOADERS_SIZE=full $(BIN)/asv run --machine "$$machine" --skip-existing \
+		LOADERS_FULL=1 LOADERS_SIZE=full $(BIN)/asv run --machine "$$machine" --skip-existing \
 			--bench "^$$(basename "$$file" .py)\." "$$commit^!" || [ $$? -eq 2 ]; \
 	done
 

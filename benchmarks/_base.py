@@ -63,14 +63,26 @@ def corpus() -> Corpus:
 
 
 def compare(question: str) -> list[Record]:
-    """Run the comparison of a question; each trial goes into the trial log at once."""
+    """Run the comparison of a question; each trial goes into the trial log at once.
+
+    As a part of the full suite (``LOADERS_FULL``), the default cases of every question come first, as answers rest on
+    them, and what an interrupted suite has measured is not measured again.
+    """
     given = os.environ.get("LOADERS_ROUNDS", "")
     if given and not (given.isdecimal() and int(given)):
         raise InputError(f"LOADERS_ROUNDS={given}: a number of rounds is expected")
     files = _registry.outside_files()
     _registry.load_files(files)
-    planned = _compare.plan(question, corpus(), rounds=int(given) if given else None, outside=tuple(files))
-    return _compare.run(planned, done=_print, say=print)
+    rounds, outside = int(given) if given else None, tuple(files)
+    planned = _compare.plan(question, corpus(), rounds=rounds, outside=outside)
+    if not os.environ.get("LOADERS_FULL"):
+        return _compare.run(planned, done=_print, say=print)
+    first = [
+        _compare.plan(each, planned.corpus, rounds=rounds or _compare.LEAST_ROUNDS, all_cases=False, outside=outside)
+        for each in _registry.questions()
+    ]
+    _compare.run_together(_compare.weightiest_first(first), anew=False, done=_print, say=print)
+    return _compare.run(planned, anew=False, done=_print, say=print)
 
 
 def _print(record: Record) -> None:

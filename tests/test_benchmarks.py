@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any
 
@@ -12,10 +13,12 @@ from asv_runner.discovery import disc_benchmarks
 import benchmarks.selection
 from benchmarks import _base
 from loaders import _registry
+from loaders._corpus import Corpus
 from loaders._errors import InputError
-from loaders._trial import Record
+from loaders._trial import Record, log
 from loaders._trial.metrics import Metrics
 from tests.conftest import ROOT
+from tests.test_compare import Runner, stand_in_for_trials
 from tests.test_rows import record
 
 
@@ -114,6 +117,38 @@ def test_the_second_instrument_drains_each_strategy(monkeypatch: pytest.MonkeyPa
     drain.time_epoch("permutation_index")
     with pytest.raises(NotImplementedError, match="does not have the strategy"):
         drain.setup("of_tomorrow")
+
+
+def test_the_full_suite_begins_with_the_default_cases_of_every_question(
+    corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = _registry.questions()
+    names = ["selection", "resize", "calibration"]
+    runner = Runner()
+    stand_in_for_trials(monkeypatch, runner)
+    monkeypatch.setattr(
+        _base,
+        "corpus",
+        lambda: dataclasses.replace(corpus, manifest=msgspec.structs.replace(corpus.manifest, size="full")),
+    )
+    monkeypatch.setattr(_registry, "questions", lambda: {name: asked[name] for name in names})
+    monkeypatch.setenv("LOADERS_FULL", "1")
+    monkeypatch.setenv("LOADERS_ROUNDS", "1")
+    found = {name: _base.compare(name) for name in names}
+
+    logged = log.read(log.log_path("tested"))
+    assert len(logged) == sum(map(len, found.values())), "nothing is measured twice"
+    is_default = [each.case in asked[each.question].default_cases for each in logged]
+    first = sum(is_default)
+    assert is_default == [True] * first + [False] * (len(logged) - first)
+    assert {each.question for each in logged[:first]} == set(names)
+    assert logged[0].question == "calibration"
+    for name in names:
+        assert {tuple(each.case.items()) for each in found[name]} == {tuple(each.items()) for each in asked[name].cases}
+    assert [_base.compare(name) for name in names] == [*found.values()], (
+        "an interrupted suite goes on from what is there"
+    )
+    assert len(log.read(log.log_path("tested"))) == len(logged)
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,7 @@ class Runner:
         self.ran.append((round, trial.strategy, " ".join(trial.case.values())))
         return msgspec.structs.replace(
             RECORD,
+            question=trial.question,
             strategy=trial.strategy,
             case=trial.case,
             round=round,
@@ -122,18 +123,42 @@ def test_a_finished_run_is_measured_anew(planned: Plan, runner: Runner) -> None:
     assert first[0].started <= second[0].started
 
 
-def test_an_old_unfinished_run_is_begun_anew(planned: Plan, runner: Runner) -> None:
-    runner.stop_at = 4
-    with pytest.raises(KeyboardInterrupt):
-        _compare.run(planned)
+def _age() -> None:
+    """Make all that is in the log years old."""
     path = log.log_path("tested")
     records = [msgspec.structs.replace(each, started="2020-01-01T00:00:00+00:00") for each in log.read(path)]
     path.unlink()
     for record in records:
         log.append(path, record)
+
+
+@pytest.mark.parametrize("anew", [True, False])
+def test_an_old_unfinished_run_is_begun_anew(planned: Plan, runner: Runner, anew: bool) -> None:
+    runner.stop_at = 4
+    with pytest.raises(KeyboardInterrupt):
+        _compare.run(planned)
+    _age()
     runner.stop_at = None
-    assert len(_compare.run(planned)) == 18
+    assert len(_compare.run(planned, anew=anew)) == 18
     assert len(runner.ran) == 4 + 18
+
+
+def test_a_finished_run_counts_however_old_where_nothing_is_to_be_measured_anew(planned: Plan, runner: Runner) -> None:
+    first = dataclasses.replace(planned, cases=planned.cases[:1])
+    assert len(_compare.run(first)) == len(runner.ran) == 9
+    _age()
+    assert len(_compare.run(first, anew=False)) == len(runner.ran) == 9
+    assert len(_compare.run(planned, anew=False)) == 18, "of the other case something is left, which is too late"
+    assert len(runner.ran) == 9 + 18
+
+
+def test_other_cases_continue_a_run(planned: Plan, runner: Runner) -> None:
+    first = _compare.run(dataclasses.replace(planned, cases=planned.cases[:1]))
+    records = _compare.run(planned)
+    assert records[:9] == first
+    assert [each.case["images"] for each in records] == ["500"] * 9 + ["2000"] * 9
+    assert len({each.run for each in records}) == 1
+    assert set(Counter(runner.ran).values()) == {1}
 
 
 @pytest.mark.parametrize("other", [{"deadline": 61.0}, {"fresh": True}, {"staged": True}, {"epochs": 2}])

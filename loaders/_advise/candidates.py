@@ -15,7 +15,7 @@ from loaders._law import AMOUNTS
 from loaders._rows.figures import first_epochs, value
 from loaders._trial.imports import is_found
 from loaders._trial.log import PUBLISHED
-from loaders._trial.record import SCHEMA, Environment, Record
+from loaders._trial.record import SCHEMA, Record, surroundings
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -98,12 +98,7 @@ def _coverage(run: Sequence[Record], case: Mapping[str, str]) -> coverage.Covera
     for each in run:
         if without_size(each.case, question) == case and each.status == "ok":
             rounds[each.strategy].add(each.round)
-    return coverage.of(map(len, rounds.values()), _environment(run))
-
-
-def _environment(run: Sequence[Record]) -> Environment:
-    """Return what a run ran on; a trial that ended early could not describe it."""
-    return max((each.environment for each in run), key=lambda each: len(each.packages))
+    return coverage.of(map(len, rounds.values()), surroundings(run))
 
 
 def has_all_amounts(run: Sequence[Record], question: str, case: Mapping[str, str]) -> bool:
@@ -198,7 +193,7 @@ def source(run: Sequence[Record], case: Mapping[str, str], found: Sequence[Candi
     """Return where the figures come from."""
     question = _registry.find_question(run[0].question)
     within = [each for each in run if without_size(each.case, question) == case]
-    environment = _environment(run)
+    environment = surroundings(run)
     return Source(
         environment.machine,
         environment.machine == own,

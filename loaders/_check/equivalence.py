@@ -24,7 +24,7 @@ from loaders._check.judge import TRIMMED
 from loaders._judge import CONFIDENCE, RESOLUTION, Difference, decide
 from loaders._rows import figures
 from loaders._stats import SHORTEST
-from loaders._trial.record import SCHEMA, Environment, Record
+from loaders._trial.record import SCHEMA, Environment, Record, surroundings
 from loaders._words import ABSENT
 
 NAME = "start.jsonl"
@@ -169,7 +169,7 @@ def _judged(records: Sequence[Record]) -> Equivalence:
         )
         for name in names
     ]
-    environment = max((each.environment for each in records), key=lambda each: len(each.packages))
+    environment = surroundings(records)
     return Equivalence(
         question=records[0].question,
         verdict=_verdict(pooled, strategies),

@@ -5,13 +5,14 @@
 ``running``   servers, the time budget, and the log
 """
 
-from loaders._compare.plans import SEED, Plan, groups_of, plan, weightiest_first
+from loaders._compare.plans import LEAST_ROUNDS, SEED, Plan, groups_of, plan, weightiest_first
 from loaders._compare.running import run, run_together
 from loaders._compare.schedule import CHECKED, GIVE_UP_AFTER, is_left, open_ratios
 
 __all__ = [
     "CHECKED",
     "GIVE_UP_AFTER",
+    "LEAST_ROUNDS",
     "SEED",
     "Plan",
     "groups_of",

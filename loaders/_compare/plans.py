@@ -138,9 +138,10 @@ class Plan:
     def digest(self, files: Iterable[Path]) -> str:
         """Return a digest of these files of the package and of everything else that a trial's figures depend on.
 
-        How many rounds are asked for is not in it, nor what time they may take: more of the same continues a run.
+        How many rounds and which cases are asked for is not in it, nor what time they may take: more of the same
+        continues a run.
         """
-        decides = [self.question, *self.strategies, repr(self.cases), self.corpus.manifest.key]
+        decides = [self.question, *self.strategies, self.corpus.manifest.key]
         decides += [
             self.corpus.manifest.size,
             str(self.deadline),

@@ -22,18 +22,20 @@ CONTINUE_WITHIN = timedelta(hours=24)
 def run(
     planned: Plan,
     *,
+    anew: bool = True,
     done: Callable[[Record], None] = lambda _: None,
     begin: Callable[[Trial], None] = lambda _: None,
     say: Callable[[str], None] = lambda _: None,
 ) -> list[Record]:
     """Run one comparison to its end and return its records; see ``run_together``."""
-    return run_together([planned], done=done, begin=begin, say=say)[planned.question]
+    return run_together([planned], anew=anew, done=done, begin=begin, say=say)[planned.question]
 
 
 def run_together(
     plans: Sequence[Plan],
     *,
     seconds: float | None = None,
+    anew: bool = True,
     done: Callable[[Record], None] = lambda _: None,
     begin: Callable[[Trial], None] = lambda _: None,
     say: Callable[[str], None] = lambda _: None,
@@ -50,6 +52,8 @@ def run_together(
         One for each question.
     seconds
         The time budget. No trial is begun that would probably end more than half of its time after it.
+    anew
+        Whether a run of which nothing is left is measured anew; otherwise its records are returned.
 
     Raises
     ------
@@ -60,7 +64,7 @@ def run_together(
     with log.exclusive(machine.machine_name()):
         path = log.log_path(machine.machine_name())
         log.refuse_other_processor(path, machine.processor())
-        names, records = _continued(plans, log.read(path, say))
+        names, records = _continued(plans, log.read(path, say), anew=anew)
         before = [record for of_question in records.values() for record in of_question]
         if before:
             say(f"continuing the run of {min(each.started for each in before)}: {len(before)} trials are there")
@@ -126,20 +130,26 @@ def _run_trial(block: Block, trial: Trial, run: str, forks: Forks | None, record
     return held_to(record, in_case)
 
 
-def _continued(plans: Sequence[Plan], logged: Sequence[Record]) -> tuple[dict[str, str], dict[str, list[Record]]]:
-    """Return the names and records, by question, of the last runs of these plans if something of them is left.
+def _continued(
+    plans: Sequence[Plan], logged: Sequence[Record], *, anew: bool
+) -> tuple[dict[str, str], dict[str, list[Record]]]:
+    """Return the names and records, by question, of the last runs of these plans.
 
-    Otherwise all are measured anew.
+    If nothing of them is left, all are measured ``anew``, if that is asked for. Otherwise a run that is complete counts
+    however old it is.
     """
     now = datetime.now(UTC)
     new = {plan.question: f"{now:%Y%m%dT%H%M%S}-{plan.key}" for plan in plans}
     names, found = dict(new), {question: list[Record]() for question in new}
-    for question, name in new.items():
-        key = name.rpartition("-")[2]
+    for plan in plans:
+        key = new[plan.question].rpartition("-")[2]
         runs = [record.run for record in logged if record.run.endswith(f"-{key}")]
         records = [record for record in logged if runs and record.run == runs[-1]]
-        if records and now - datetime.fromisoformat(records[0].started) < CONTINUE_WITHIN:
-            names[question], found[question] = runs[-1], records
-    if is_left(plans, found):
-        return names, found
-    return new, {question: [] for question in new}
+        if not records:
+            continue
+        is_recent = now - datetime.fromisoformat(records[0].started) < CONTINUE_WITHIN
+        if is_recent or (not anew and not is_left([plan], {plan.question: records})):
+            names[plan.question], found[plan.question] = runs[-1], records
+    if anew and not is_left(plans, found):
+        return new, {question: [] for question in new}
+    return names, found

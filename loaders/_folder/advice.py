@@ -17,6 +17,7 @@ from loaders._judge import TIME_MARGIN, Judged
 from loaders._stats import Estimate, estimate
 from loaders._trial import Record
 from loaders._trial.machine import machine_name
+from loaders._trial.record import surroundings
 
 MOST_CHANGES = 3
 
@@ -177,7 +178,7 @@ def _source(seen: Look, race: Race) -> Source | None:
     if not good:
         return None
     among = race.candidates()
-    environment = max((each.environment for each in good), key=lambda each: len(each.packages))
+    environment = surroundings(good)
     return Source(
         machine_name(),
         True,

@@ -19,7 +19,7 @@ from loaders._faults import Seen
 from loaders._resolution import Calibration
 from loaders._rows import Comparison, comparison
 from loaders._trial import Record, log
-from loaders._trial.record import SCHEMA, Environment
+from loaders._trial.record import SCHEMA, Environment, surroundings
 
 
 class Origin(msgspec.Struct, frozen=True):
@@ -250,8 +250,7 @@ def _is_whole(run: Sequence[Record]) -> bool:
 
 
 def _origin(run: Sequence[Record]) -> Origin:
-    # A trial that was ended early could not describe its surroundings; the others of its run did.
-    environment = max((record.environment for record in run), key=lambda each: len(each.packages))
+    environment = surroundings(run)
     return Origin(
         environment.machine or "unknown",
         run[0].size,

@@ -15,7 +15,7 @@ from loaders._resolution import Calibration
 from loaders._rows.case import Case
 from loaders._rows.figures import commits, unmeasured, value
 from loaders._rows.values import BUSY, About, CaseLaws, Comparison, Disturbed, Row
-from loaders._trial.record import Record
+from loaders._trial.record import Record, surroundings
 
 T = TypeVar("T")
 
@@ -78,11 +78,7 @@ def comparison(records: Sequence[Record], calibration: Calibration | None = None
         epochs=first.epochs,
         # What differs between trials is left to the rows.
         environment=msgspec.structs.replace(
-            # That of a trial that could describe it, for which no strategy set a variable.
-            max(
-                (record.environment for record in records),
-                key=lambda each: (len(each.packages), -len(each.variables), bool(each.onednn)),
-            ),
+            surroundings(records),
             load=None,
             page_cache=None,
             frequency=None,

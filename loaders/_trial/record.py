@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -144,6 +145,17 @@ class Record(msgspec.Struct, frozen=True):
         of another case may not.
         """
         return self.round if self.process == "fresh" else ~self.round
+
+
+def surroundings(records: Iterable[Record]) -> Environment:
+    """Return what trials of one machine and one software ran on, as the one tells it that knows most.
+
+    A trial that ended early could not describe its environment, and some strategies set variables of their own.
+    """
+    return max(
+        (each.environment for each in records),
+        key=lambda each: (len(each.packages), -len(each.variables), bool(each.onednn)),
+    )
 
 
 class Timed(msgspec.Struct, frozen=True, tag=True):
