@@ -234,8 +234,11 @@ def _why(decision: Decision, reckoned: Reckoned, settings: Settings, source: Sou
         kind = f" ({law.kind})" if law.kind != "unknown" else ""
         how = f", by {sets}" if source and (sets := _words.sampled(source.peaks)) else ""
         yield f"It needs at most {_words.amount(memory.high)} for {settings.samples} samples{kind}{how}."
-    if needs := next(each.needs for each in reckoned.candidates if each.name == winner):
-        yield f"It needs an installation: pip install {needs}."
+    chosen = next(each for each in reckoned.candidates if each.name == winner)
+    if chosen.settings:
+        yield f"Its process needs {chosen.settings} in its environment."
+    if chosen.needs:
+        yield f"It needs an installation: pip install {chosen.needs}."
     yield from _lacking(decision, source)
     if unknown := [name for name, kind in decision.kinds.items() if kind == "memory unknown"]:
         yield f"Left out, as what memory they need is unknown: {_listed(unknown)}."

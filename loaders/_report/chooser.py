@@ -103,6 +103,7 @@ def _embedded(encoded: bytes) -> bytes:
                     "tier": each.tier,
                     "problem": each.problem,
                     "needs": each.needs,
+                    "settings": each.settings,
                     "law": laws[each.name].kind if each.name in laws else None,
                     "why": why_unknown(each, laws),
                     "memory": [

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from loaders._advise import words
 from loaders._advise.choose import CHOICE, Amount, Candidate, Decision, Settings, reckon
 from tests.advise import golden
 
@@ -312,3 +313,12 @@ def test_the_golden_cases_are_what_the_rule_decides() -> None:
     assert {each.bottleneck for each in known} == {True, False, None}
     assert any(each.rivals for each in known)
     assert set("".join(each.kinds for each in known)) == set("rgsumkhcofn"), "every kind"
+
+
+def test_what_a_process_must_be_given_is_said_with_the_strategy() -> None:
+    set_first = Candidate("pooled", settings="TF_ENABLE_ONEDNN_OPTS=1", needs="grain", amounts=planted(0.0005))
+    said = words.answer("caching", {}, [set_first], Settings(2**30), None, "").because
+    assert "Its process needs TF_ENABLE_ONEDNN_OPTS=1 in its environment." in said
+    assert "pip install grain" in said
+    plain = msgspec.structs.replace(set_first, settings="", needs="")
+    assert "environment" not in words.answer("caching", {}, [plain], Settings(2**30), None, "").because

@@ -126,8 +126,8 @@ def test_the_page_shows_what_is_reported_where_and_whether_it_is_so(
     from loaders._trial import log
 
     for strategy in ("python_loop", "from_generator"):
+        record = _trial(measure, corpus, strategy, STEPS)
         for index in range(3):
-            record = _trial(measure, corpus, strategy, STEPS)
             log.append(tmp_path / "m" / log.NAME, _of_round(record, index))
     html = page.render(sets.collect(tmp_path))
     assert '<a href="https://github.com/tensorflow/tensorflow/issues/65675">tensorflow/tensorflow#65675</a>' in html

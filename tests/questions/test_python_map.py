@@ -72,7 +72,8 @@ def test_a_body_with_another_shape_or_dtype_is_no_result(
 @pytest.mark.slow
 def test_bodies_in_flight_are_counted_not_assumed(corpus: Corpus, measure: Measure) -> None:
     one, eight = (
-        _trial(measure, corpus, name, ARRAY).metrics for name in ("py_function_1", "py_function_8_private_threads")
+        _trial(measure, corpus, name, ARRAY, epochs=1).metrics
+        for name in ("py_function_1", "py_function_8_private_threads")
     )
     assert one.bodies_in_flight == 1
     assert eight.bodies_in_flight

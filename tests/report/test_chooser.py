@@ -30,9 +30,8 @@ def _document() -> str:
     environment = page.templates()
     choices = [golden.choice_of(run) for run in golden.RUNS]
     broken = msgspec.structs.replace(choices[0].candidates[0], problem=f"failed in 1 of 2 trials: {EVIL}")
-    hostile = msgspec.structs.replace(
-        choices[0], candidates=[broken, *choices[0].candidates[1:]], case={"augment": EVIL}
-    )
+    others = [msgspec.structs.replace(each, settings=f"A={EVIL}") for each in choices[0].candidates[1:]]
+    hostile = msgspec.structs.replace(choices[0], candidates=[broken, *others], case={"augment": EVIL})
     template = environment.get_template("chooser.html.j2")
     section = template.render(set=SimpleNamespace(id="set"), choices=[*choices, hostile])
     constants = page.constants()
@@ -110,6 +109,7 @@ def test_hostile_words_are_words(opened: Page) -> None:
     opened.get_by_label("Choose a strategy for").select_option(str(len(golden.RUNS)))
     opened.locator(".fits summary").click()
     assert EVIL in opened.locator("table.fitting").inner_text()
+    assert f"Its process needs A={EVIL} in its environment." in opened.locator(".advice").inner_text()
     assert opened.locator("table.fitting img").count() == 0
 
 

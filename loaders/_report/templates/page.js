@@ -452,10 +452,11 @@ const reasonsOf = ({ found, recommended, rivals, bottleneck, measured }, asked) 
     ? ` This covers ${measured} of ${found.length} strategies; what could be used and is not measured there: ${listed(lacking)}.`
     : "";
   const out = unknown.length ? ` Left out, as what memory they need is unknown: ${listed(unknown)}.` : "";
+  const set = winner.settings ? ` Its process needs ${winner.settings} in its environment.` : "";
   const install = winner.needs ? ` It needs an installation: pip install ${winner.needs}.` : "";
   return (
     `${first} Use ${recommended}: ${why}. ` +
-    `It needs at most ${amount(needs(winner))} for ${samples} samples.${install}${doubt}${rest}${out}`
+    `It needs at most ${amount(needs(winner))} for ${samples} samples.${set}${install}${doubt}${rest}${out}`
   );
 };
 const advise = (section) => {
