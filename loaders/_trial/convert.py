@@ -1,9 +1,9 @@
 """A conversion in its own process: how long it takes and how much memory it needs.
 
-``apart`` runs it in a fork of the trial's process, which has imported nothing for the trial or is itself a fork of a
-process that has. Where there is no fork it starts ``python -m loaders._trial.convert`` in the trial's directory, with
-the trial on standard input. Its last line on standard output is a ``Converted``; with exit code 1 it says what went
-wrong.
+``apart`` runs it in a fork of the trial's process, which has imported what its strategies need and run nothing. Where
+there is no fork, or an import has started threads, it starts ``python -m loaders._trial.convert`` in the trial's
+directory, with the trial on standard input. Its last line on standard output is a ``Converted``; with exit code 1 it
+says what went wrong.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ def apart(trial: Trial) -> Converted:
     ConversionError, ImportedError
         If the conversion failed, or imported modules while it was measured.
     """
-    said, code = _forked(trial) if sys.platform == "linux" else _started(trial)
+    can_fork = sys.platform == "linux" and len(os.listdir("/proc/self/task")) == 1  # noqa: PTH208
+    said, code = _forked(trial) if can_fork else _started(trial)
     if code:
         raise ConversionError(said.decode(errors="replace").strip() or f"the conversion ended with exit code {code}")
     found = msgspec.json.decode(said.splitlines()[-1], type=Converted | Imported)

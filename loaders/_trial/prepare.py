@@ -76,12 +76,12 @@ def prepare(
     question = _registry.find_question(trial.question)
     variant = _registry.find_variant(trial.question, trial.strategy)
     require(variant)
+    import_modules(trial.ahead)  # before the conversion, a fork of this process, which would import them as well
     converted = convert(trial) if variant.convert else None
     corpus = corpus_of(trial)
     cache = trial.case.get("page_cache", "")
     in_all = pagecache.epochs(trial.epochs, cache)
     passes, epochs = (in_all, 1) if question.repeats else (1, in_all)
-    import_modules(trial.ahead)
     further, served = () if question.audit else trial.imports, None
     if variant.serve:
         assert serving is not None  # noqa: S101 - for the type checker: whoever runs such a strategy ends what serves it

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from loaders._corpus import Corpus
+from loaders._trial import run_trial
 from loaders._trial.record import Converted, Trial
 from tests.conftest import ROOT
 
@@ -88,6 +89,46 @@ def test_what_a_conversion_does_wrong_is_said(corpus: Corpus, tmp_path: Path) ->
         made = _convert(corpus.root, tmp_path / f"work{number}", "planted", [str(file)])
         assert made.returncode == 1
         assert words in made.stderr
+
+
+LOOKS = """
+import sys
+from loaders import variant
+def convert(job):
+    (job.directory / "said").write_text(str("late" in sys.modules))
+@variant(question="selection", convert=convert)
+def planted(job):
+    'Planted by a test.'
+    raise ValueError((job.directory / "said").read_text())
+"""
+
+
+@pytest.mark.parametrize(
+    ("late", "has_it"),
+    [
+        ("", "True"),
+        ("import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()", "False"),
+    ],
+    ids=["forked", "started, as there are threads"],
+)
+def test_it_has_what_its_trial_has_imported_unless_that_may_not_be_forked(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: str, has_it: str
+) -> None:
+    """To import TensorFlow again takes as long as all the rest of a trial."""
+    (tmp_path / "late.py").write_text(late)
+    (tmp_path / "planted.py").write_text(LOOKS)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    trial = Trial(
+        "selection",
+        "planted",
+        {"images": "500"},
+        str(corpus.root),
+        1,
+        outside=[str(tmp_path / "planted.py")],
+        ahead={"late": set()},
+    )
+    record = run_trial(trial, corpus)
+    assert (record.status, record.message.split()[1]) == ("failed", has_it)
 
 
 @pytest.mark.slow
