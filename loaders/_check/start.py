@@ -33,10 +33,8 @@ AMOUNT = "x4"
 """The amount of data, for questions that vary it: the smallest one at which all have the three batches in an epoch that
 a steady time needs. What a fork costs weighs more in a short epoch."""
 
-EPOCHS, PASSES = 2, 12
-"""Short epochs are repeated for the steady time; of long ones, one is enough. Where a question repeats its data, a turn
-asks for so many at once: the first one includes the start and does not count. With two, four seconds of steady epochs
-of ``read_order`` took fifteen."""
+EPOCHS = 2
+"""Short epochs are repeated for the steady time; of long ones, one is enough."""
 
 SLOW = 60.0
 """Seconds. A strategy with such a trial is compared in the first round only, and not pooled with the others: it alone
@@ -50,7 +48,7 @@ def plan(question: str, corpus: Corpus) -> Plan:
     """Return what is run of a question in each round: its default case, all strategies."""
     asked = _registry.find_question(question)
     case = {**asked.default_case, **({asked.size_axis: AMOUNT} if asked.size_axis else {})}
-    epochs = max(PASSES if asked.repeats else EPOCHS, asked.quick_epochs)
+    epochs = max(EPOCHS, asked.quick_epochs)
     return _compare.plan(question, corpus, rounds=1, only=case, epochs=epochs)
 
 

@@ -4,10 +4,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from loaders._corpus import Corpus
-from loaders._trial import Trial, run_trial
+from loaders._trial import Trial, prepare, run_trial
 from tests.conftest import ROOT, Strategy
 
 
@@ -39,6 +40,27 @@ def test_a_missing_package_that_is_declared_optional_is_skipped_in_words(corpus:
         Trial("selection", "planted", {"images": "500"}, str(corpus.root), 1, outside=[str(file)]), corpus
     )
     assert (record.status, record.message) == ("skipped", "no_such_package is not installed: run `make engines`")
+
+
+@pytest.mark.parametrize(
+    ("question", "case", "turns", "asked"),
+    [
+        ("read_order", {"record": "jpeg", "data": "x1"}, "", 3),
+        ("read_order", {"record": "jpeg", "data": "x1"}, "turns", prepare.TURN_PASSES),
+        ("selection", {"images": "500"}, "turns", 1),
+    ],
+)
+def test_where_data_is_repeated_a_turn_asks_for_many_epochs_at_once(
+    corpus: Corpus, tmp_path: Path, question: str, case: dict[str, str], turns: str, asked: int
+) -> None:
+    """Of each pass the first epoch does not count."""
+    (tmp_path / "planted.py").write_text(
+        f'from loaders import variant\n@variant(question="{question}")\ndef planted(job):\n'
+        '    """Planted by a test."""\n    raise ValueError(job.epochs)\n'
+    )
+    trial = Trial(question, "planted", case, str(corpus.root), 1, 3, outside=[str(tmp_path / "planted.py")])
+    record = run_trial(msgspec.structs.replace(trial, turns=turns and str(tmp_path / turns)), corpus)
+    assert record.message.split()[1] == str(asked), record.message
 
 
 def test_a_server_has_imported_what_every_trial_does_and_no_more() -> None:
