@@ -15,6 +15,7 @@ from loaders._resolution import Unit as ReadingUnit
 from loaders._rows import BUSY, Comparison, Disturbed, Row
 from loaders._stats import Estimate
 from loaders._trial.growth import Growth
+from loaders._trial.machine import PINNED
 from loaders._trial.record import Environment
 
 ABSENT = "–"
@@ -415,12 +416,27 @@ def hardware_in_words(environment: Environment) -> str:
     )
 
 
+def set_beforehand(environment: Environment) -> str:
+    """Return the environment variables that whoever ran the trials had set: ``TF_ENABLE_ONEDNN_OPTS=1``."""
+    own = {"TF_CPP_MIN_LOG_LEVEL", *PINNED}
+    return " ".join(f"{name}={value}" for name, value in sorted(environment.variables.items()) if name not in own)
+
+
+def elsewhere(environment: Environment, usual: str) -> str:
+    """Say in brackets on which machine something was measured, unless on the usual one, and with what set."""
+    where = f"on {environment.machine}" if environment.machine != usual else ""
+    given = set_beforehand(environment)
+    said = " ".join(filter(None, [where, given and f"with `{given}`"]))
+    return f" ({said})" if said else ""
+
+
 def software_in_words(environment: Environment) -> str:
     """Return the software that ran: ``Python 3.11.7; tensorflow 2.21.0, numpy 2.4.6; commit 1234abcd``."""
     commits = ", ".join(each[:8] for each in environment.commit.split(", ")) or "unknown"
     versions = ", ".join(f"{name} {version}" for name, version in environment.packages.items())
     onednn = f"; oneDNN {environment.onednn}" if environment.onednn else ""
-    return f"Python {environment.python}; {versions}{onednn}; commit {commits}"
+    given = f"; with {given}" if (given := set_beforehand(environment)) else ""
+    return f"Python {environment.python}; {versions}{onednn}{given}; commit {commits}"
 
 
 def machine_in_words(environment: Environment) -> str:

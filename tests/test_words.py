@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from loaders._judge import TIME_MARGIN, Difference, Judged, Verdict, judge
 from loaders._rows import Comparison, Disturbed, Row
 from loaders._stats import Estimate
+from loaders._trial import machine
 from loaders._trial.record import Environment
 from loaders._words import (
     MIB,
@@ -18,6 +19,7 @@ from loaders._words import (
     case_in_words,
     disturbed,
     duration,
+    elsewhere,
     estimated,
     factor,
     fatter,
@@ -27,6 +29,7 @@ from loaders._words import (
     over_steps,
     pays_off,
     rounds,
+    set_beforehand,
     software_in_words,
     times,
     to_fastest,
@@ -210,6 +213,18 @@ def test_whether_onednn_was_used_stands_beside_the_versions() -> None:
     assert software_in_words(known) == "Python 3.11.7; tensorflow 2.21.0; commit aaaaaaaa"
     used = software_in_words(msgspec.structs.replace(known, onednn="off"))
     assert used == "Python 3.11.7; tensorflow 2.21.0; oneDNN off; commit aaaaaaaa"
+
+
+def test_what_was_set_for_a_whole_run_is_said_with_its_place() -> None:
+    """Not what every trial sets. Without it, figures of a setting would be taken for those of the machine."""
+    ours = Environment(machine="box", variables={**machine.PINNED, "TF_CPP_MIN_LOG_LEVEL": "2"})
+    given = {**ours.variables, "TF_ENABLE_ONEDNN_OPTS": "1", "MALLOC_ARENA_MAX": "1"}
+    theirs = msgspec.structs.replace(ours, variables=given)
+    words = "MALLOC_ARENA_MAX=1 TF_ENABLE_ONEDNN_OPTS=1"
+    assert (set_beforehand(ours), set_beforehand(theirs)) == ("", words)
+    assert [elsewhere(each, "box") for each in (ours, theirs)] == ["", f" (with `{words}`)"]
+    assert [elsewhere(each, "other") for each in (ours, theirs)] == [" (on box)", f" (on box with `{words}`)"]
+    assert f"; with {words}; commit" in software_in_words(theirs)
 
 
 def test_a_machines_settings_stand_where_they_are_known() -> None:

@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
-from loaders import _registry
+from loaders import _registry, _words
 from loaders._advise import coverage
 from loaders._advise.choose import Amount, Candidate
 from loaders._advise.words import Source
 from loaders._law import AMOUNTS
 from loaders._rows.figures import first_epochs, value
 from loaders._trial.imports import is_found
-from loaders._trial.log import PUBLISHED
 from loaders._trial.record import SCHEMA, Record, surroundings
 
 
@@ -71,24 +70,18 @@ def _has_whole_round(run: Sequence[Record]) -> bool:
 def pick(records: Sequence[Record], question: str, case: Mapping[str, str], own: str) -> list[Record]:
     """Return the records of the run that answers best.
 
-    It is the reader's own, else the published one or that of another of the project's machines that has measured more,
-    else the newest one. A run with all amounts of the case comes before one with fewer, because without them no law of
-    memory is known.
+    It is the reader's own, else that of the project's machine that has measured most (``coverage.most``), else the
+    newest one. A run with all amounts of the case comes before one with fewer, because without them no law of memory is
+    known.
     """
     asked = _registry.find_question(question)
-
-    def rank(run: Sequence[Record]) -> int:
-        machine = run[0].environment.machine
-        return [machine == own, machine == PUBLISHED, coverage.is_ours(machine), True].index(True)
-
-    usable = sorted(runs(records, question), key=rank)
-    whole = [run for run in usable if has_all_amounts(run, question, case)]
-    best, *others = whole or [run for run in usable if _sizes(run, asked, case)] or [[]]
-    if best and best[0].environment.machine != own:
-        for run in others:
-            if coverage.is_ours(run[0].environment.machine) and _coverage(run, case).exceeds(_coverage(best, case)):
-                best = run
-    return best
+    usable = [run for run in runs(records, question) if _sizes(run, asked, case)]
+    usable = [run for run in usable if has_all_amounts(run, question, case)] or usable
+    newest = {run[0].environment.machine: run for run in reversed(usable)}
+    if own in newest:
+        return newest[own]
+    ours = [run for machine, run in newest.items() if coverage.is_ours(machine) and run[0].size == coverage.SIZE]
+    return coverage.most(ours, lambda run: _coverage(run, case)) or next(iter(usable), [])
 
 
 def _coverage(run: Sequence[Record], case: Mapping[str, str]) -> coverage.Coverage:
@@ -98,7 +91,7 @@ def _coverage(run: Sequence[Record], case: Mapping[str, str]) -> coverage.Covera
     for each in run:
         if without_size(each.case, question) == case and each.status == "ok":
             rounds[each.strategy].add(each.round)
-    return coverage.of(map(len, rounds.values()), surroundings(run))
+    return coverage.of(map(len, rounds.values()), surroundings(run), max(each.started for each in run))
 
 
 def has_all_amounts(run: Sequence[Record], question: str, case: Mapping[str, str]) -> bool:
@@ -208,6 +201,7 @@ def source(run: Sequence[Record], case: Mapping[str, str], found: Sequence[Candi
         sum(bool(each.amounts) for each in found),
         len(found),
         environment.memory_method,
+        _words.set_beforehand(environment),
     )
 
 

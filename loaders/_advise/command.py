@@ -146,7 +146,8 @@ def source_in_words(answer: Answer) -> str:
     said = (
         f"From {whose}: {source.machine}, {source.cpu}, {source.cores} cores, commit {source.commit or 'unknown'}, "
         f"{source.rounds} {'round' if source.rounds == 1 else 'rounds'} begun {source.started}; "
-        f"{source.data}, {', '.join(map(str, source.amounts))} samples in batches of 32."
+        f"{source.data}, {', '.join(map(str, source.amounts))} samples in batches of 32"
+        f"{f', with {source.given}' if source.given else ''}."
     )
     if answer.settings.batch > 32:
         said += (

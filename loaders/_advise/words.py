@@ -45,7 +45,7 @@ class Advised(msgspec.Struct, frozen=True):
 class Source(msgspec.Struct, frozen=True):
     """Where an answer's figures come from: one run of one question, at one commit, on one processor.
 
-    ``peaks`` says how peaks of memory were read.
+    ``peaks`` says how peaks of memory were read; ``given`` holds the environment variables that were set for all.
     """
 
     machine: str
@@ -61,6 +61,7 @@ class Source(msgspec.Struct, frozen=True):
     measured: int
     strategies: int
     peaks: str = ""
+    given: str = ""
 
 
 class Answer(msgspec.Struct, frozen=True):

@@ -120,6 +120,7 @@ def _embedded(encoded: bytes) -> bytes:
             "from": f"{source.rounds} {'round' if source.rounds == 1 else 'rounds'} of {source.machine}, "
             f"{source.cpu}, commit {source.commit or 'unknown'}, with "
             f"{', '.join(map(str, source.amounts))} samples in batches of 32"
+            + (f", with {source.given}" if source.given else "")
             + (f", memory by {sampled}" if (sampled := _words.sampled(source.peaks)) else ""),
         }
     )

@@ -84,7 +84,7 @@ def render(
     own = machine_name()
     # One's own results first, then the published ones, then what the README quotes besides: they have room before
     # whatever else is newest, which may be anybody's.
-    quoted = readme.most_measured(reference, results) if reference else []
+    quoted = readme.most_measured(results) if reference else []
     places = set(map(id, quoted))
     homes = {id(each): found for found in results for each in found.comparisons}
     results = sorted(
@@ -109,7 +109,8 @@ def render(
         answering = quoted if found is reference and only is None else found.comparisons
         measured = {each.question: homes[id(each)] for each in answering}
         choices = [each for name, place in measured.items() for each in place.choices if each.question == name]
-        values = {"set": found, "answering": answering, "measured": measured, "choices": choices}
+        where = {each.question: _words.elsewhere(each.environment, found.origin.machine) for each in answering}
+        values = {"set": found, "answering": answering, "measured": measured, "where": where, "choices": choices}
         return Markup(template.render(**values, room=room, home=home, only=only))  # noqa: S704 - the template escapes
 
     # Charts of one set must not keep out another that answers too.

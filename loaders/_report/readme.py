@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -35,7 +36,11 @@ MOST_LINES = 9
 def published(results: Sequence[sets.ResultSet]) -> sets.ResultSet | None:
     """Return the published set, whose results answer the questions; ``None`` if it is not among the results."""
     return next(
-        (each for each in results if each.origin.machine == PUBLISHED and each.origin.size == "full" and each.answers),
+        (
+            each
+            for each in results
+            if each.origin.machine == PUBLISHED and each.origin.size == coverage.SIZE and each.answers
+        ),
         None,
     )
 
@@ -52,7 +57,7 @@ def renew(root: Path, *, write: bool) -> list[str]:
     found = published(results)
     if found is None:
         raise InputError(f"no full results of the machine {PUBLISHED!r} under {root / 'results'}")
-    comparisons = most_measured(found, results)
+    comparisons = most_measured(results)
     made = {
         README: _with_advice((root / README).read_text("utf-8"), found, comparisons),
         RESULTS: _results(found, comparisons, results),
@@ -70,37 +75,25 @@ def renew(root: Path, *, write: bool) -> list[str]:
     return stale
 
 
-def most_measured(found: sets.ResultSet, results: Sequence[sets.ResultSet]) -> list[Comparison]:
-    """Return a comparison for each question: the published one, unless another of our machines has measured more.
+def most_measured(results: Sequence[sets.ResultSet]) -> list[Comparison]:
+    """Return a comparison for each question: that of the project's machine that has measured most of it.
 
-    More strategies in as many rounds, or as many strategies in more rounds. Each is of one machine as a whole, and
-    nothing is compared between them.
+    Each is of one machine as a whole, and nothing is compared between them.
     """
-    best = {each.question: each for each in found.comparisons}
+    by_question: defaultdict[str, list[Comparison]] = defaultdict(list)
     for result in results:
-        origin = result.origin
-        if result is found or not result.answers:
-            continue
-        if not coverage.is_ours(origin.machine) or origin.size != found.origin.size:
-            continue
-        for each in result.comparisons:
-            known = best.get(each.question)
-            if known is None or _coverage(each).exceeds(_coverage(known)):
-                best[each.question] = each
-    return [best[name] for name in sets.in_order(best)]
+        if result.answers and coverage.is_ours(result.origin.machine) and result.origin.size == coverage.SIZE:
+            for each in result.comparisons:
+                by_question[each.question].append(each)
+    best = {name: coverage.most(found, _coverage) for name, found in by_question.items()}
+    return [found for name in sets.in_order(best) if (found := best[name])]
 
 
 def _coverage(comparison: Comparison) -> coverage.Coverage:
     """Return how many strategies have a time in the default case, and in how many rounds."""
     default = comparison.about.default_case
     timed = (row["time"] for row in comparison.rows if row.case == default)
-    return coverage.of((time.count for time in timed if time), comparison.environment)
-
-
-def _elsewhere(found: sets.ResultSet, comparison: Comparison) -> str:
-    """Name the machine of a comparison that is none of the published set's."""
-    machine = comparison.environment.machine
-    return f" (on {machine})" if machine != found.origin.machine else ""
+    return coverage.of((time.count for time in timed if time), comparison.environment, comparison.started)
 
 
 def _machines(found: sets.ResultSet, comparisons: Sequence[Comparison]) -> str:
@@ -151,7 +144,7 @@ def _advice(found: sets.ResultSet, comparisons: Sequence[Comparison]) -> str:
     if len(lines) > MOST_LINES:
         lines = [line for line in lines if line.strategy][:MOST_LINES]
     table = ["| if you | do | because |", "|---|---|---|"]
-    where = {each.question: _elsewhere(found, each) for each in comparisons}
+    where = {each.question: _words.elsewhere(each.environment, found.origin.machine) for each in comparisons}
     table += [f"| {line.when} | {line.do} | {line.because}{where[line.question]} |" for line in lines]
     versions = ", ".join(f"{name} {each}" for name, each in found.versions.items() if each)
     rounds = sorted({each.rounds for each in comparisons if each.about.when})
@@ -178,7 +171,7 @@ def _results(found: sets.ResultSet, comparisons: Sequence[Comparison], results: 
         laws = comparison.laws_of(case)
         text += [
             "",
-            f"## {name}{_elsewhere(found, comparison)}",
+            f"## {name}{_words.elsewhere(comparison.environment, found.origin.machine)}",
             "",
             *(f"* {each}." for each in findings.sentences(rows, laws, comparison.missing(case))),
         ]

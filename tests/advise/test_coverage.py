@@ -1,32 +1,53 @@
 from __future__ import annotations
 
-from itertools import product
+from itertools import permutations
 
 import msgspec
+import pytest
 
 from loaders._advise import coverage
 from loaders._compare.plans import LEAST_ROUNDS
+from loaders._trial.log import PUBLISHED
 from loaders._trial.record import Environment
 
-HERE = Environment(python="3.11.7", packages={"tensorflow": "2.21"})
+HERE = Environment(machine="reference-x", python="3.11.7", packages={"tensorflow": "2.21"})
+OLD, NEW = "2026-01-02", "2026-05-01"
 
 
-def test_more_is_as_many_of_both_and_more_of_either() -> None:
-    every = [coverage.of([rounds] * strategies, HERE) for strategies, rounds in product((1, 2, 3), repeat=2)]
-    for one, other in product(every, repeat=2):
-        no_less = one.strategies >= other.strategies and one.rounds >= other.rounds
-        assert one.exceeds(other) == (no_less and one != other)
+def _of(
+    strategies: int, rounds: int, started: str = OLD, machine: str = "reference-x", tensorflow: str = "2.21"
+) -> coverage.Coverage:
+    where = msgspec.structs.replace(HERE, machine=machine, packages={"tensorflow": tensorflow})
+    return coverage.of([rounds] * strategies, where, started)
+
+
+@pytest.mark.parametrize(
+    ("best", "others"),
+    [
+        (_of(15, 4), [_of(14, 4, NEW, PUBLISHED), _of(15, 3, NEW)]),
+        (_of(14, 5), [_of(14, 4, NEW, PUBLISHED), _of(13, 5, NEW)]),
+        (_of(19, 8), [_of(34, 1, NEW, PUBLISHED), _of(3, 8, NEW)]),  # many strategies once, or few of them often
+        (_of(14, 4, OLD, PUBLISHED), [_of(14, 4, NEW), _of(8, 7, NEW)]),  # as much as the published machine
+        (_of(14, 4, NEW), [_of(14, 4), _of(13, 4, "2026-06-01")]),
+        (_of(2, 1, OLD, PUBLISHED), [_of(9, 9, NEW, tensorflow="2.22")]),
+        (_of(2, 1, NEW, tensorflow="2.22"), [_of(9, 9)]),
+    ],
+    ids=["strategies", "rounds", "both", "published", "newest", "versions of the published", "versions of the newest"],
+)
+def test_what_covers_most_answers_in_whatever_order_it_is_met(
+    best: coverage.Coverage, others: list[coverage.Coverage]
+) -> None:
+    for found in permutations([best, *others]):
+        assert coverage.most(found, lambda each: each) == best
 
 
 def test_rounds_that_not_every_strategy_gets_do_not_count() -> None:
-    whole = coverage.of([LEAST_ROUNDS] * 3, HERE)
-    assert not coverage.of([LEAST_ROUNDS, LEAST_ROUNDS, LEAST_ROUNDS * 3], HERE).exceeds(whole)
-    assert not coverage.of([LEAST_ROUNDS * 3] * 3, HERE).exceeds(whole)
-    assert whole.exceeds(coverage.of([1, 1, LEAST_ROUNDS], HERE))
+    whole = _of(3, LEAST_ROUNDS)
+    for counts in ([LEAST_ROUNDS, LEAST_ROUNDS, LEAST_ROUNDS * 3], [LEAST_ROUNDS * 3] * 3):
+        assert coverage.of(counts, HERE, OLD) == whole
+    assert coverage.of([1, 1, LEAST_ROUNDS], HERE, OLD) == _of(3, 1)
 
 
-def test_other_versions_are_no_match() -> None:
-    few = coverage.of([1], HERE)
-    for change in ({"python": "3.12.0"}, {"packages": {"tensorflow": "2.22"}}):
-        assert not coverage.of([9, 9], msgspec.structs.replace(HERE, **change)).exceeds(few)
-    assert coverage.of([], HERE) == (0, 0, ("3.11.7", "2.21"))
+def test_of_nothing_nothing_answers() -> None:
+    assert coverage.most([], lambda each: each) is None
+    assert coverage.of([], HERE, OLD).strategies == 0

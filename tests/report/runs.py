@@ -19,6 +19,7 @@ def write_log(
     tensorflow: str = "2.21",
     commit: str = "",
     cpu: str = "A CPU",
+    variables: dict[str, str] | None = None,
 ) -> None:
     environment = Environment(
         machine=machine,
@@ -28,6 +29,7 @@ def write_log(
         python="3.11.7",
         packages={"numpy": "9.9", "tensorflow": tensorflow},
         commit=commit,
+        variables=variables or {},
     )
     for each in records:
         log.append(root / "box" / "trials.jsonl", msgspec.structs.replace(each, environment=environment))

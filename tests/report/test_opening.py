@@ -294,7 +294,7 @@ def test_what_is_published_follows_from_the_raw_trials() -> None:
     results = sets.collect(ROOT / "results")
     published = readme.published(results)
     assert published
-    comparisons = {each.question: each for each in readme.most_measured(published, results)}
+    comparisons = {each.question: each for each in readme.most_measured(results)}
     lines = opening.advice(list(comparisons.values()))
     assert 6 <= len(lines) <= 12
     for line in lines:

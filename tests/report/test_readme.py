@@ -72,7 +72,8 @@ def test_new_results_make_it_stale(checkout: Path) -> None:
     ("name", "every", "rounds", "before", "wins"),
     [
         ("reference-x", True, 1, 1, True),
-        ("reference-x", True, 1, 2, False),
+        ("reference-x", True, 1, 2, True),  # ten strategies once, and two of them twice
+        ("reference-x", True, 1, 8, False),
         ("reference-x", False, 2, 1, True),
         ("reference-x", False, 1, 1, False),
         ("reference-x", False, 1, 2, False),
@@ -83,7 +84,7 @@ def test_new_results_make_it_stale(checkout: Path) -> None:
 def test_a_question_comes_from_the_machine_that_has_measured_more_of_it(
     checkout: Path, name: str, *, every: bool, rounds: int, before: int, wins: bool
 ) -> None:
-    """More strategies in as many rounds, or as many in more: of the project's machines, and the text says which."""
+    """In strategies times rounds: of the project's machines, and the text says which."""
     path = checkout / "results" / PUBLISHED / log.NAME
     known = [each for each in log.read(path) if each.question == "selection"]
     for index in range(1, before):
@@ -137,7 +138,7 @@ def test_the_readmes_first_screen_says_what_it_is_what_it_found_and_what_to_type
     advice = [line for line in first if line.startswith("| ") and not line.startswith("| if you")]
     assert 6 <= len(advice) <= 9
     commands = [line for line in first if line.startswith(("make ", "LOADERS_DATA=", "python -m loaders "))]
-    assert "AMD EPYC, 2 cores" in "\n".join(first), "no figure without its machine"
+    assert re.search("AMD EPYC[^;]*, 2 cores", "\n".join(first)), "no figure without its machine"
     assert any(" advise " in each for each in commands)
     assert any(" probe " in each for each in commands)
     linked = set(re.findall(r"\]\((docs/[a-z]+\.md)\)", "\n".join(first)))
