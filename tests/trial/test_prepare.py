@@ -47,6 +47,7 @@ def test_a_missing_package_that_is_declared_optional_is_skipped_in_words(corpus:
     [
         ("read_order", {"record": "jpeg", "data": "x1"}, "", 3),
         ("read_order", {"record": "jpeg", "data": "x1"}, "turns", prepare.TURN_PASSES),
+        ("known_issues", {"data": "steps"}, "turns", 3),
         ("selection", {"images": "500"}, "turns", 1),
     ],
 )
