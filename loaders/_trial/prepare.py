@@ -84,10 +84,7 @@ def prepare(
     import_modules(trial.ahead)  # before the conversion, a fork of this process, which would import them as well
     converted = convert(trial) if variant.convert else None
     corpus = corpus_of(trial)
-    cache = trial.case.get("page_cache", "")
-    in_turn = TURN_PASSES if trial.turns and question.repeats and question.ranked_by == "steady_time" else 0
-    in_all = pagecache.epochs(max(trial.epochs, in_turn), cache)
-    passes, epochs = (in_all, 1) if question.repeats else (1, in_all)
+    passes, epochs = passes_and_epochs(trial, question)
     further, served = () if question.audit else trial.imports, None
     if variant.serve:
         assert serving is not None  # noqa: S101 - for the type checker: whoever runs such a strategy ends what serves it
@@ -101,13 +98,20 @@ def prepare(
         import_modules(dict.fromkeys(trial.imports, ()))
         threads = start_runtimes(pinned=False)
     files = question.reads(job, variant) if question.reads else ()
-    pagecache.bring(files, cache)
+    pagecache.bring(files, trial.case.get("page_cache", ""))
     if not variant.convert:
         job.directory.mkdir()
     environment = machine.environment(threads=threads, memory_method=peak.method, records=files)
     return Prepared(
         question, variant, job, passes, epochs, files, converted, environment, above=read_baseline(malloc, peak)
     )
+
+
+def passes_and_epochs(trial: Trial, question: _registry.Question) -> tuple[int, int]:
+    """Return the number of epochs in one pass, and how often a strategy is drained; one of the two is 1."""
+    in_turn = TURN_PASSES if trial.turns and question.repeats and question.ranked_by == "steady_time" else 0
+    in_all = pagecache.epochs(max(trial.epochs, in_turn), trial.case.get("page_cache", ""))
+    return (in_all, 1) if question.repeats else (1, in_all)
 
 
 def corpus_of(trial: Trial) -> Corpus:

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from loaders import _registry
 from loaders._corpus import Corpus
 from loaders._trial import Trial, prepare, run_trial
 from tests.conftest import ROOT, Strategy
@@ -43,25 +44,22 @@ def test_a_missing_package_that_is_declared_optional_is_skipped_in_words(corpus:
 
 
 @pytest.mark.parametrize(
-    ("question", "case", "turns", "asked"),
+    ("question", "turns", "asked"),
     [
-        ("read_order", {"record": "jpeg", "data": "x1"}, "", 3),
-        ("read_order", {"record": "jpeg", "data": "x1"}, "turns", prepare.TURN_PASSES),
-        ("known_issues", {"data": "steps"}, "turns", 3),
-        ("selection", {"images": "500"}, "turns", 1),
+        ("read_order", "", (3, 1)),
+        ("read_order", "turns", (prepare.TURN_PASSES, 1)),
+        ("known_issues", "turns", (3, 1)),
+        ("batching", "turns", (1, 3)),
     ],
 )
 def test_where_data_is_repeated_a_turn_asks_for_many_epochs_at_once(
-    corpus: Corpus, tmp_path: Path, question: str, case: dict[str, str], turns: str, asked: int
+    question: str, turns: str, asked: tuple[int, int]
 ) -> None:
     """Of each pass the first epoch does not count."""
-    (tmp_path / "planted.py").write_text(
-        f'from loaders import variant\n@variant(question="{question}")\ndef planted(job):\n'
-        '    """Planted by a test."""\n    raise ValueError(job.epochs)\n'
-    )
-    trial = Trial(question, "planted", case, str(corpus.root), 1, 3, outside=[str(tmp_path / "planted.py")])
-    record = run_trial(msgspec.structs.replace(trial, turns=turns and str(tmp_path / turns)), corpus)
-    assert record.message.split()[1] == str(asked), record.message
+    trial = Trial(question, "any", {}, "", 1, 3, turns=turns)
+    assert prepare.passes_and_epochs(trial, _registry.find_question(question)) == asked
+    more = msgspec.structs.replace(trial, epochs=50)
+    assert max(prepare.passes_and_epochs(more, _registry.find_question(question))) == 50
 
 
 def test_a_server_has_imported_what_every_trial_does_and_no_more() -> None:
