@@ -533,6 +533,16 @@ def test_on_a_phone_a_ranking_is_cards_that_name_their_figures(browser: Browser,
         assert heard.index("load_all") < heard.index("memory_map") < heard.index("path_generator_pool")
 
 
+def test_on_a_phone_what_a_finding_is_about_has_the_whole_width(browser: Browser, site: Path) -> None:
+    with _opened(browser, site, viewport={"width": 390, "height": 844}) as page:
+        for about in page.locator(".findings tbody th:visible").all():
+            box, row = about.bounding_box(), about.locator("..").bounding_box()
+            assert box
+            assert row
+            assert box["width"] > 0.9 * row["width"]
+        assert page.locator(".findings tbody th:visible").count()
+
+
 @pytest.mark.parametrize(
     "broken", ["#batching?filter=%E2%8", "#%E2%8", "#nowhere?x=1", "#results", "#?", "#batching?set=x"]
 )
