@@ -15,7 +15,7 @@ from loaders._resolution import Unit as ReadingUnit
 from loaders._rows import BUSY, Comparison, Disturbed, Row
 from loaders._stats import Estimate
 from loaders._trial.growth import Growth
-from loaders._trial.machine import PINNED
+from loaders._trial.machine import PINNED, QUIET
 from loaders._trial.record import Environment
 
 ABSENT = "–"
@@ -418,8 +418,8 @@ def hardware_in_words(environment: Environment) -> str:
 
 def set_beforehand(environment: Environment) -> str:
     """Return the environment variables that whoever ran the trials had set: ``TF_ENABLE_ONEDNN_OPTS=1``."""
-    own = {"TF_CPP_MIN_LOG_LEVEL", *PINNED}
-    return " ".join(f"{name}={value}" for name, value in sorted(environment.variables.items()) if name not in own)
+    always = {*PINNED, *QUIET}
+    return " ".join(f"{name}={value}" for name, value in sorted(environment.variables.items()) if name not in always)
 
 
 def elsewhere(environment: Environment, usual: str) -> str:

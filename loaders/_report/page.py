@@ -109,8 +109,8 @@ def render(
         answering = quoted if found is reference and only is None else found.comparisons
         measured = {each.question: homes[id(each)] for each in answering}
         choices = [each for name, place in measured.items() for each in place.choices if each.question == name]
-        where = {each.question: _words.elsewhere(each.environment, found.origin.machine) for each in answering}
-        values = {"set": found, "answering": answering, "measured": measured, "where": where, "choices": choices}
+        origins = {each.question: _words.elsewhere(each.environment, found.origin.machine) for each in answering}
+        values = {"set": found, "answering": answering, "measured": measured, "origins": origins, "choices": choices}
         return Markup(template.render(**values, room=room, home=home, only=only))  # noqa: S704 - the template escapes
 
     # Charts of one set must not keep out another that answers too.

@@ -35,14 +35,14 @@ MOST_LINES = 9
 
 def published(results: Sequence[sets.ResultSet]) -> sets.ResultSet | None:
     """Return the published set, whose results answer the questions; ``None`` if it is not among the results."""
-    return next(
-        (
-            each
-            for each in results
-            if each.origin.machine == PUBLISHED and each.origin.size == coverage.SIZE and each.answers
-        ),
-        None,
-    )
+    return next((each for each in _of_ours(results) if each.origin.machine == PUBLISHED), None)
+
+
+def _of_ours(results: Iterable[sets.ResultSet]) -> Iterator[sets.ResultSet]:
+    """Yield the sets of the project's machines that answer questions, at the size that is published."""
+    for each in results:
+        if each.answers and coverage.is_ours(each.origin.machine) and each.origin.size == coverage.SIZE:
+            yield each
 
 
 def renew(root: Path, *, write: bool) -> list[str]:
@@ -81,10 +81,9 @@ def most_measured(results: Sequence[sets.ResultSet]) -> list[Comparison]:
     Each is of one machine as a whole, and nothing is compared between them.
     """
     by_question: defaultdict[str, list[Comparison]] = defaultdict(list)
-    for result in results:
-        if result.answers and coverage.is_ours(result.origin.machine) and result.origin.size == coverage.SIZE:
-            for each in result.comparisons:
-                by_question[each.question].append(each)
+    for result in _of_ours(results):
+        for each in result.comparisons:
+            by_question[each.question].append(each)
     best = {name: coverage.most(found, _coverage) for name, found in by_question.items()}
     return [found for name in sets.in_order(best) if (found := best[name])]
 

@@ -363,7 +363,7 @@ def _variables(own: Mapping[str, str], *, pinned: bool = True) -> dict[str, str]
         **os.environ,
         **(machine.PINNED if pinned else {}),
         "PYTHONHASHSEED": "0",
-        "TF_CPP_MIN_LOG_LEVEL": "2",
+        **machine.QUIET,
         **own,
         "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
     }

@@ -44,6 +44,9 @@ PINNED = {
 """Set for every trial, so that parallelism comes from the strategy, not from BLAS; and so that importing pyarrow, as
 Keras does with pandas where both are installed, starts no thread, after which a process cannot be forked safely."""
 
+QUIET = {"TF_CPP_MIN_LOG_LEVEL": "2"}
+"""Set for every trial, pinned or not: TensorFlow logs errors only."""
+
 CPUINFO = Path("/proc/cpuinfo")
 PROCESSORS = Path("/sys/devices/system/cpu")
 

@@ -45,6 +45,14 @@ PRESENT, OF_FILE = 1 << 63, 1 << 61
 (https://docs.kernel.org/admin-guide/mm/pagemap.html)."""
 
 
+def threads() -> int:
+    """Return the number of this process's threads, on Linux.
+
+    A process with several must not be forked (https://docs.python.org/3/library/os.html#os.fork).
+    """
+    return len(os.listdir("/proc/self/task"))  # noqa: PTH208
+
+
 def present() -> list[Range]:
     """Return the ranges of addresses whose pages are in memory here, each with the advice that maps it in a fork.
 

@@ -74,7 +74,7 @@ def _import(wanted: dict[str, list[str]]) -> str:
 
     prepare.import_modules({"loaders._trial.assemble": (), "loaders._trial.convert": (), **wanted})
     _registry.questions()  # declares the strategies, which import what they need in their own code
-    threads = len(os.listdir("/proc/self/task"))  # noqa: PTH208
+    threads = pages.threads()
     return "" if threads == 1 else f"its imports have started threads: {threads - 1}"
 
 
