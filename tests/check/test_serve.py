@@ -25,6 +25,7 @@ from loaders._corpus import Corpus
 from loaders._errors import InputError
 from loaders._trial import Record, Trial, forks, turns
 from loaders._trial.forks import Forks
+from loaders._trial.imports import is_found
 from loaders._trial.launch import LostServerError
 from loaders._trial.timing import MOST_EPOCHS
 from tests.check.conftest import STUCK, WRONG, await_trial, left, needs_forks
@@ -60,6 +61,7 @@ class Servers:
         return msgspec.structs.replace(RECORD, seed=self.trials, status="failed" if server.is_lost else "ok")
 
 
+@pytest.mark.skipif(not is_found("torch"), reason="an engine is not installed")
 def test_a_rounds_servers_have_imported_what_its_trials_import(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else each trial of a round that needs no TensorFlow would import it, as all of a question's trials do."""
     started: list[dict[str, Any]] = []
