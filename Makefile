@@ -102,7 +102,7 @@ evidence: engines ## Repeat what must be repeated to be believed, hours; interru
 	LOADERS_PROBES=all $(BIN)/python -m pytest tests/probe/test_probe.py -s
 	$(LOADERS) evidence
 
-readme: setup ## Renew the README's table, its picture and docs/results.md from the published results
+readme: setup ## Renew the README's table, its picture, docs/results.md and probe's cures from the published results
 	$(LOADERS) readme
 
 clean: ## Remove .venv and what asv has built; results stay

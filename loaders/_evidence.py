@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from loaders import _judge
+from loaders._advise.coverage import OURS
 from loaders._check import equivalence
 from loaders._errors import InputError
 from loaders._rows.figures import value
@@ -620,6 +621,9 @@ def _with_interval(what: str, values: Sequence[float]) -> Count:
 OWN: Mapping[str, str] = {"start": equivalence.NAME, "copies": log.NAME}
 """The logs of experiments that have trials of their own: those of this machine, not the published ones."""
 
+OF_ALL = ("replay",)
+"""Experiments about all that is published: each question's answer is of the machine that has measured most of it."""
+
 EXPERIMENTS: Mapping[str, Callable[[Sequence[Record], int], list[Count]]] = {
     "simulation": lambda records, repetitions: simulation(noise(records), repetitions),
     "rounds": lambda records, repetitions: rounds_by_need(noise(records), repetitions),
@@ -638,11 +642,13 @@ def experiment(name: str, source: Path, repetitions: int) -> Experiment:
     from loaders._trial import machine
 
     source = source.with_name(OWN.get(name, source.name))
-    records = decoded(source) if source.exists() or name not in OWN else []
+    of_all = f"{OURS}*/{source.name}" if name in OF_ALL and source.parent.name == log.PUBLISHED else ""
+    sources = sorted(source.parents[1].glob(of_all)) if of_all else [source]
+    records = [record for each in sources if each.exists() or name not in OWN for record in decoded(each)]
     counts = EXPERIMENTS[name](records, repetitions)
     cpu = machine.environment(threads={}, memory_method="").cpu
     started = datetime.now(UTC).isoformat(timespec="seconds")
-    return Experiment(name, started, machine.commit(), cpu, f"{source.parent.name}/{source.name}", counts)
+    return Experiment(name, started, machine.commit(), cpu, of_all or f"{source.parent.name}/{source.name}", counts)
 
 
 def newest(path: Path, say: Callable[[str], None] = lambda _: None) -> list[Experiment]:

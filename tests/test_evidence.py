@@ -204,6 +204,25 @@ def test_the_equivalence_of_forked_trials_is_counted_from_their_own_log(tmp_path
     assert counts["a strategy fails in forks only"] == (0.0, True)
 
 
+def test_recommendations_are_replayed_from_the_logs_of_all_the_projects_machines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each question is answered by the one that has measured most of it."""
+    for machine in (log.PUBLISHED, "reference-another", "mine"):
+        environment = msgspec.structs.replace(RECORD.environment, machine=machine)
+        log.append(tmp_path / machine / log.NAME, msgspec.structs.replace(RECORD, environment=environment))
+
+    def machines(records: Sequence[Record]) -> list[_evidence.Count]:
+        return [_evidence.Count(each.environment.machine, 0.0, 0.0, 1, "at most", 0.0) for each in records]
+
+    monkeypatch.setattr(_evidence, "replayed", machines)
+    found = _evidence.experiment("replay", tmp_path / log.PUBLISHED / log.NAME, 1)
+    assert {each.what for each in found.counts} == {log.PUBLISHED, "reference-another"}
+    assert found.source == f"reference*/{log.NAME}"
+    (own,) = _evidence.experiment("replay", tmp_path / "mine" / log.NAME, 1).counts
+    assert own.what == "mine", "one's own log alone, if it is named"
+
+
 @pytest.mark.parametrize(("found", "reached"), [(20, True), (19, True), (18, False)])
 def test_copies_of_a_list_are_counted_and_too_few_trials_are_no_evidence(found: int, reached: bool) -> None:
     def trials(name: str, verdicts: Sequence[Verdict]) -> list[Record]:

@@ -1,6 +1,7 @@
 """Check every recommendation against an independent second reading of the raw trials. For tests and evidence.
 
 It shares the law of memory and the question's declarations with ``choose``, but no arithmetic on times: totals are
+worked out anew from each trial's own metrics.
 """
 
 from __future__ import annotations
@@ -168,7 +169,12 @@ def _total(trials: Sequence[Record], settings: Settings) -> dict[int, float]:
         if each.metrics.samples == sizes[-1] and each.metrics.epoch_time is not None and each.metrics.batches
     ]
     smaller = {each.pairing: each for each in trials if len(sizes) > 1 and each.metrics.samples == sizes[-2]}
-    once = {each.pairing: _once(each, smaller.get(each.pairing), sizes, settings) for each in largest}
+    extras, before = _extras(largest), _extras(list(smaller.values()))
+    once = {
+        each.pairing: _at(settings, sizes, extras[each.pairing] or 0.0, before.get(each.pairing))
+        + _at(settings, sizes, each.metrics.convert_time, _converted(smaller.get(each.pairing)))
+        for each in largest
+    }
     # With a smaller amount, the line through both tells; rounds that lack it are given the mean of the others.
     told = [value for index, value in once.items() if index in smaller]
     found = {}
@@ -187,21 +193,34 @@ def _total(trials: Sequence[Record], settings: Settings) -> dict[int, float]:
     return found
 
 
-def _once(trial: Record, smaller: Record | None, sizes: Sequence[int], settings: Settings) -> float:
-    """Return the seconds of what is done once, the conversion and the first epoch's extra time, for all samples."""
-    found = 0.0
-    for now, before in (
-        (_extra(trial.metrics) or 0.0, None if smaller is None else _extra(smaller.metrics)),
-        (trial.metrics.convert_time, None if smaller is None else smaller.metrics.convert_time),
-    ):
-        if now is not None and before is not None:
-            share = (settings.samples - sizes[-2]) / (sizes[-1] - sizes[-2])
-            found += max(0.0, before + share * (now - before))
-        elif now is not None:
-            found += max(0.0, now * settings.samples / sizes[-1])
-    return found
+def _at(settings: Settings, sizes: Sequence[int], now: float | None, before: float | None) -> float:
+    """Return the seconds of what is done once, for all samples, from those with the most and with less data."""
+    if now is None:
+        return 0.0
+    if before is None:
+        return max(0.0, now * settings.samples / sizes[-1])
+    share = (settings.samples - sizes[-2]) / (sizes[-1] - sizes[-2])
+    return max(0.0, before + share * (now - before))
 
 
-def _extra(metrics: object) -> float | None:
-    first, steady = getattr(metrics, "epoch_time", None), getattr(metrics, "steady_time", None)
-    return None if first is None or steady is None else first - steady
+def _converted(trial: Record | None) -> float | None:
+    return trial.metrics.convert_time if trial else None
+
+
+def _extras(trials: Sequence[Record]) -> dict[int, float | None]:
+    """Return, by round, how much longer the first epoch takes than a steady one.
+
+    A reader's process starts fresh: the first epoch of a forked trial counts as long as those of the fresh ones took.
+    """
+    first = {each.pairing: each.metrics.epoch_time for each in trials}
+    if fresh := [
+        seconds for each in trials if each.process == "fresh" and (seconds := first[each.pairing]) is not None
+    ]:
+        usual = math.fsum(fresh) / len(fresh)
+        first |= {each.pairing: usual for each in trials if each.process == "forked"}
+    return {
+        each.pairing: seconds - steady
+        if (seconds := first[each.pairing]) is not None and (steady := each.metrics.steady_time) is not None
+        else None
+        for each in trials
+    }

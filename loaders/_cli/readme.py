@@ -11,7 +11,7 @@ import click
 @click.command("readme")
 @click.option("--check", is_flag=True, help="Write nothing; exit with 1 if the README is stale.")
 def command(*, check: bool) -> None:
-    """Update the README's findings, tables and picture from the published results."""
+    """Update the README's findings and picture, docs/results.md and probe's cures from the published results."""
     from loaders._report import readme as made
 
     stale = made.renew(Path.cwd(), write=not check)

@@ -190,7 +190,7 @@ class Race:
         """Return the loaders that have dropped out, and why.
 
         They are much slower than one that surely fits into memory, or not needed: where the simplest that surely fits
-        keeps up with training beyond doubt, only it and the fastest go on.
+        keeps up with training twice over, only it and the fastest go on.
         """
         found = self.reckoned()
         means = {

@@ -28,6 +28,7 @@ from loaders._words import (
     factor,
     fatter,
     gain,
+    multiple,
     percent,
     promise,
     quantity,
@@ -48,7 +49,7 @@ CURED = 1.25
 """Ratio of peak to floor below which a cure is worth naming."""
 
 LEANER = 0.8
-"""Ratio of the memory needed with a setting to that without, surely below which the setting is worth naming."""
+"""Ratio of the memory needed with a setting to that without; a setting that is shown to be below it is named."""
 
 SAME = 0.005
 """As a share: a prediction that is off by less is right."""
@@ -172,7 +173,9 @@ def _against(rows: Sequence[Row]) -> _Said:
     if top.ratio.verdict in ("no difference", "undecided"):
         return _Said(f"Time of {name} compared with {baseline}: {times(top.ratio)}")
     subject = "It" if len(leaders(rows)) == 1 else name  # the previous sentence has named it
-    return _Said(f"{subject} is {_compared(top.ratio, baseline)}", top.p_values.get("ratio", 1.0), undecided)
+    picked_from = len(_compared_rows(rows)) - 1
+    p_value = min(1.0, top.p_values.get("ratio", 1.0) * picked_from)
+    return _Said(f"{subject} is {_compared(top.ratio, baseline)}", p_value, undecided)
 
 
 def of_plain(rows: Sequence[Row], laws: Mapping[str, Law], missing: Sequence[Row] = ()) -> str:
@@ -242,13 +245,13 @@ def frontier(rows: Sequence[Row], memory: str = "peak") -> list[Row]:
     return best
 
 
-def of_memory(rows: Sequence[Row]) -> str:
-    """Say which strategies have the lowest and the highest peak."""
-    measured = sorted((row["peak"].value, row.strategy) for row in loaders_of(rows) if row["peak"])
+def of_memory(rows: Sequence[Row], figure: str = "peak") -> str:
+    """Say which strategies have the lowest and the highest figure of memory: ``peak`` or ``needed``."""
+    measured = sorted((held.value, row.strategy) for row in loaders_of(rows) if (held := row[figure]))
     if not measured:
         return "No strategy's memory was measured"
     (least, leanest), (most, fattest) = measured[0], measured[-1]
-    return f"Peak memory ranges from {amount(least)} ({leanest}) to {amount(most)} ({fattest})"
+    return f"{figure.capitalize()} memory ranges from {amount(least)} ({leanest}) to {amount(most)} ({fattest})"
 
 
 def _worst(rows: Sequence[Row], laws: Mapping[str, Law]) -> _Said:
@@ -274,11 +277,12 @@ def _worst(rows: Sequence[Row], laws: Mapping[str, Law]) -> _Said:
     first = f"{estimated(slope, small_amount)} per sample, so " if slope else ""
     size = f" with {row.delivered} samples" if row.delivered and laws else ""
     text = (
-        f"Avoid {name} ({why}): {first}{amount(peak)}{size}, {fatter(row.peak_ratio)} than {baseline}, "
+        f"Avoid {name} ({why}): {first}a peak of {amount(peak)}{size}, {fatter(row.peak_ratio)} than {baseline}, "
         f"and {times(row.ratio)}"
     )
-    # Both have to hold, so the sentence is as sure as the less sure of the two.
-    return _Said(text, max(row.p_values.get(each, 1.0) for each in ("ratio", "peak_ratio")))
+    # Both have to hold, so the sentence is as sure as the less sure of the two; it may have named any other strategy.
+    surest = max(row.p_values.get(each, 1.0) for each in ("ratio", "peak_ratio"))
+    return _Said(text, min(1.0, surest * (len(loaders_of(rows)) - 1)))
 
 
 def _pairs(rows: Sequence[Row]) -> list[_Said]:
@@ -317,8 +321,10 @@ def of_level(rows: Sequence[Row]) -> str:
         whose = f", and {amount(held)} of it was freed but is held by the allocator"
         if ill.in_use_bound is not None:
             whose += f": no leak, as memory in use grows by at most {gain(ill.in_use_bound)}"
+    steady, over = ill["level"].value, ill["level"].value / ill.floor
     return (
-        f"{ill.strategy} holds {amount(ill['level'].value)}, {factor(ill['level'].value / ill.floor)} its floor{whose}"
+        f"{ill.strategy} holds {amount(steady)} from step to step, {factor(over)} its floor, with a peak of "
+        f"{multiple(ill['over_floor'])}{whose}"
     )
 
 
@@ -368,7 +374,10 @@ def cures_of(rows: Sequence[Row]) -> list[tuple[Row, list[Row]]]:
 
 
 class Leaner(NamedTuple):
-    """A strategy with a setting and without, the ratio of the memory they need, and how likely that is chance."""
+    """A strategy with a setting and without, and the ratio of the memory they need.
+
+    ``p_value`` is the chance of one so low if it is in truth ``LEANER`` or more, for all its settings together.
+    """
 
     row: Row
     without: Row
@@ -377,9 +386,10 @@ class Leaner(NamedTuple):
 
 
 def leaner_of(rows: Sequence[Row]) -> list[Leaner]:
-    """Return the settings that surely make a strategy much leaner, of each strategy the one that does most.
+    """Return, of each strategy, the setting that needs least memory, and the p-value of its being much leaner.
 
-    Where the strategies' buffers have a known floor, they are ``cures_of``.
+    Those that are not shown to be are returned too: what is said is corrected for all that were asked. Where the
+    strategies' buffers have a known floor, settings are ``cures_of``.
     """
     by_name = {row.strategy: row for row in rows}
     those = [row for row in rows if row.settings and row.matches in by_name and row.floor is None]
@@ -390,9 +400,9 @@ def leaner_of(rows: Sequence[Row]) -> list[Leaner]:
         tried = sum(each.matches == row.matches for each in those)
         judged = fit.compare(row.strategy, without.strategy, margin=MEMORY_SHARE, picked_from=tried)
         difference = fit.difference(row.strategy, without.strategy)
-        if judged is None or difference is None or judged.ratio.high is None or judged.ratio.high >= LEANER:
+        if judged is None or difference is None:
             continue
-        found = Leaner(row, without, judged.ratio, min(1.0, 2 * difference.p_below() * tried))
+        found = Leaner(row, without, judged.ratio, min(1.0, 2 * difference.p_below(LEANER) * tried))
         best[without.strategy] = min(found, best.get(without.strategy, found), key=lambda each: each.ratio.value)
     return list(best.values())
 
@@ -629,4 +639,5 @@ def sentences(rows: Sequence[Row], laws: Mapping[str, Law] | None = None, missin
     first = [each for each in held if each.startswith("Avoid ")]
     rest = [each for each in held if not each.startswith(("\0", "Avoid "))]
     together = [f"With the same output: {'; '.join(same)}"] if same else []
-    return [*first, *together, *rest, of_memory(rows)]
+    figure = "needed" if any(row["needed"] for row in rows) else "peak"  # as the tables
+    return [*first, *together, *rest, of_memory(rows, figure)]

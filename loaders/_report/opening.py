@@ -3,7 +3,7 @@
 A line names one strategy and what it was held against: the question's baseline, or a strategy with the same output.
 Strategies whose output differs are never compared here. The lines are picked from many comparisons, so they are
 corrected together (Holm's method), and each for the number of strategies that it was picked from. A line that does not
-survive says *undecided*.
+survive says *undecided*. Lines on what an allocator holds rest on 95 % intervals of their own, far from each other.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ ANY, UNWRITTEN = ", any number of them", ", without converting any"
 """Added where memory must not grow; and where the answer writes nothing."""
 
 UNDECIDED = "Undecided."
+
+DOUBTED = ", which does not survive the correction"
 
 ILL, CURED = 1.5, 1.25
 """Times the memory that the buffers need: what is surely above the first is ill, surely below the second is cured."""
@@ -54,23 +56,27 @@ class Advice(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class _Draft:
-    """A line, how likely it is to be wrong by chance, and the reason that is given if it may be."""
+    """A line, how likely it is to be wrong by chance, and the reason that is given if it may be; none leaves it out."""
 
     line: Advice
     p_value: float | None
-    otherwise: str
+    otherwise: str = ""
+
+    @property
+    def if_doubted(self) -> list[Advice]:
+        """What is said if the line does not hold."""
+        said = Advice(self.line.question, self.line.when, UNDECIDED, self.otherwise)
+        return [said] if self.otherwise else []
 
 
 def advice(comparisons: Sequence[Comparison]) -> list[Advice]:
     """Return the lines of all questions that say what they are asked about, in their order."""
     drafts = [draft for comparison in comparisons if comparison.about.when for draft in _drafts(comparison)]
-    tested = [draft.p_value for draft in drafts if draft.p_value is not None]
-    holds = iter(holm(tested))
+    holds = iter(holm([draft.p_value for draft in drafts if draft.p_value is not None]))
     return [
-        draft.line
-        if draft.p_value is None or next(holds)
-        else Advice(draft.line.question, draft.line.when, UNDECIDED, draft.otherwise)
+        line
         for draft in drafts
+        for line in ([draft.line] if draft.p_value is None or next(holds) else draft.if_doubted)
     ]
 
 
@@ -82,7 +88,7 @@ def _drafts(comparison: Comparison) -> Iterator[_Draft]:
     elif found := headline(rows):
         yield from _of_fastest(comparison, found, laws)
     settings = (list(_of_setting(comparison, in_case)) for _, in_case in comparison.cases)
-    yield from next(filter(None, settings), [])
+    yield from next(filter(None, settings), [])  # those of the first case in which a strategy runs with one
     for _, in_case in comparison.cases:
         yield from _of_cure(comparison, in_case)
 
@@ -178,7 +184,7 @@ def _of_one(
     ]
     parts += _of_memory(row, baseline, laws, is_sized=bool(comparison.about.size_axis))
     if row["disk"] and _writes(row, baseline):
-        parts.append(f"{amount(row['disk'].value)} on disk for {row.delivered} samples")
+        parts.append(_of_disk(row["disk"].value, row.delivered))
     said = ", ".join(parts) + others
     is_faster = judged is not None and judged.verdict == "less" and judged.ratio.resolved
     picked_from = sum(each is not baseline for each in among)
@@ -226,11 +232,16 @@ def _p_value(fit: Fitted, row: Row, baseline: Row, picked_from: int) -> float:
 
 
 def _open(judged: Judged | None) -> str:
-    return (
-        f"{times(judged)}, which does not survive the correction"
-        if judged and judged.verdict == "less"
-        else times(judged)
-    )
+    return f"{times(judged)}{DOUBTED}" if judged and judged.verdict == "less" else times(judged)
+
+
+def _of_disk(written: float, samples: int | None) -> str:
+    """Say what a strategy writes to disk; it was timed while that fitted into the page cache."""
+    if not samples:
+        return f"{amount(written)} on disk"
+    each = written / samples
+    many = f"{amount(each * findings.MANY)} for {findings.MANY}"
+    return f"{small_amount(each)} on disk a sample ({many}; timed with {samples}, which fit into the page cache)"
 
 
 def _of_memory(row: Row, baseline: Row, laws: Mapping[str, Law], *, is_sized: bool) -> list[str]:
@@ -274,7 +285,7 @@ def _of_cure(comparison: Comparison, rows: Sequence[Row]) -> Iterator[_Draft]:
 
 
 def _of_setting(comparison: Comparison, rows: Sequence[Row]) -> Iterator[_Draft]:
-    """Advise each setting with which a strategy surely needs much less memory than as the system sets it."""
+    """Advise each setting with which a strategy is shown to need much less memory than as the system sets it."""
     for row, without, ratio, p_value in findings.leaner_of(rows):
         before, needed = _memory(without), _memory(row)
         if before is None or needed is None:
@@ -288,13 +299,17 @@ def _of_setting(comparison: Comparison, rows: Sequence[Row]) -> Iterator[_Draft]
             said,
             row.strategy,
         )
-        yield _Draft(line, p_value, f"whether `{row.settings}` makes `{without.strategy}` leaner")
+        yield _Draft(line, p_value)
 
 
 def _price(row: Row, picked_from: int) -> str:
-    """Say what a setting does to the time, if that is beyond doubt."""
-    is_decided = row.p_values.get("pair", 1.0) * picked_from < DOUBT
-    return f"it is then {times(row.pair)}" if is_decided else "no price in time is shown"
+    """Say what a setting does to the time, if that is beyond doubt, or how much is known of it."""
+    if row.p_values.get("pair", 1.0) * picked_from < DOUBT:
+        return f"it is then {times(row.pair)}"
+    if row.pair and row.pair.verdict == "no difference":
+        return f"its time shows {times(row.pair)}"
+    is_shown = row.pair is not None and row.pair.verdict in ("less", "more")
+    return f"its price in time is {f'undecided: {times(row.pair)}{DOUBTED}' if is_shown else times(row.pair)}"
 
 
 def _memory(row: Row) -> float | None:

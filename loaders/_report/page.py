@@ -289,6 +289,7 @@ def templates() -> jinja2.Environment:
         equivalence=equivalence,
         faults=_faults,
         evidence=_evidence,
+        worth=WORTH,
         chooser_options=chooser.options,
         chooser_values=chooser.VALUES,
         chooser_kinds={letter: kind for kind, letter in chooser.LETTERS.items()},

@@ -138,24 +138,45 @@ def _with_advice(readme: str, found: sets.ResultSet, comparisons: Sequence[Compa
 
 
 def _advice(found: sets.ResultSet, comparisons: Sequence[Comparison]) -> str:
-    """Return Markdown: a line for each piece of advice; of many, those decided for which there is room."""
+    """Return Markdown: the advice for which there is room, and how much more there is."""
     lines = opening.advice(comparisons)
-    if len(lines) > MOST_LINES:
-        lines = [line for line in lines if line.strategy][:MOST_LINES]
-    table = ["| if you | do | because |", "|---|---|---|"]
-    where = {each.question: _words.elsewhere(each.environment, found.origin.machine) for each in comparisons}
-    table += [f"| {line.when} | {line.do} | {line.because}{where[line.question]} |" for line in lines]
+    shown = _first(lines)
     versions = ", ".join(f"{name} {each}" for name, each in found.versions.items() if each)
-    rounds = sorted({each.rounds for each in comparisons if each.about.when})
+    named = [each for each in comparisons if any(line.question == each.question for line in shown)]
+    rounds = sorted({each.rounds for each in named}) or [0]
     over = f"{rounds[0]} to {rounds[-1]}" if len(rounds) > 1 else f"{rounds[0]}"
     needed = "They matter where loading takes longer than training; else the simplest loader will do."
-    named = {line.question for line in lines}
-    machines = _machines(found, [each for each in comparisons if each.question in named])
-    return "\n".join([*table, "", f"*{needed} {machines}; {versions}. Ratios have 95 % intervals over {over} rounds.*"])
+    rest = [line for line in lines if line not in shown]
+    undecided = sum(not line.strategy for line in rest)
+    more = f"{len(rest)} more, {undecided} of them undecided: [results]({RESULTS.as_posix()})."
+    measured = f"{_machines(found, named)}; {versions}. Ratios have 95 % intervals over {over} rounds."
+    about = " ".join([needed, *([more] if rest else []), measured])
+    return "\n".join([*_table(shown, found, comparisons), "", f"*{about}*"])
+
+
+def _first(lines: Sequence[opening.Advice]) -> list[opening.Advice]:
+    """Return the lines for which there is room: of many, those decided, and each question's first before its others."""
+    if len(lines) <= MOST_LINES:
+        return list(lines)
+    decided = [line for line in lines if line.strategy]
+    firsts = {line.question: line for line in reversed(decided)}
+    kept = sorted(decided, key=lambda line: line is not firsts[line.question])[:MOST_LINES]
+    return [line for line in decided if line in kept]
+
+
+def _table(lines: Sequence[opening.Advice], found: sets.ResultSet, comparisons: Sequence[Comparison]) -> list[str]:
+    """Return Markdown: a line for each piece of advice, with where it was measured unless on the published machine."""
+    where = {each.question: _words.elsewhere(each.environment, found.origin.machine) for each in comparisons}
+    return [
+        "| if you | do | because |",
+        "|---|---|---|",
+        *(f"| {line.when} | {line.do} | {line.because}{where[line.question]} |" for line in lines),
+    ]
 
 
 def _results(found: sets.ResultSet, comparisons: Sequence[Comparison], results: Sequence[sets.ResultSet]) -> str:
-    """Return Markdown: findings and a ranking for each question's default case, and what they rest on."""
+    """Return Markdown: all advice, findings and a ranking for each question's default case, and what they rest on."""
+    advice = opening.advice(comparisons)
     comparisons = [each for each in comparisons if each.about.chooses]
     text = [
         "# Results",
@@ -163,6 +184,10 @@ def _results(found: sets.ResultSet, comparisons: Sequence[Comparison], results: 
         "Made by `make readme`. The comparison page (`make report`) has every case, and charts.",
         "",
         CORPUS,
+        "",
+        "## What to do",
+        "",
+        *_table(advice, found, comparisons),
     ]
     for comparison in comparisons:
         case, rows = comparison.cases[0]
@@ -187,7 +212,8 @@ def _results(found: sets.ResultSet, comparisons: Sequence[Comparison], results: 
         "## What the figures are",
         "",
         f"Figures are means over trials, each {_words.processes(comparisons)}, with 95 % intervals. "
-        f"*Start* is how much longer the first batch takes than a steady one. "
+        f"*Start* is how much longer the first batch takes than a steady one, and zero if it does not; only fresh "
+        f"processes tell it. "
         f"*{EPOCHS} epochs* is their total time, including conversion. "
         f"Memory is measured above a baseline that is read after imports and inputs; *needed* is the part that the "
         f"system cannot reclaim, with a fast or a slow consumer. dB is the similarity to an anti-aliased resize. "

@@ -116,10 +116,29 @@ def test_a_ratio_in_the_opening_falls_with_the_correction() -> None:
     assert "Whether mixed_copy is faster than numpy_to_numpy is undecided" in _all_of(unsure)
 
 
+def test_the_fastest_of_many_must_be_surer_than_the_only_other_one() -> None:
+    others = {"list_to_list": 1.5, "numpy_to_list": 1.6, "generator_choice": 1.7}
+    for slower, is_said in (({}, True), (others, False)):
+        rows = _rows(rounds=3, numpy_to_numpy=2.0, mixed_copy=1.0, **slower)
+        unsure = [msgspec.structs.replace(row, p_values={"ratio": 0.02} if row.p_values else {}) for row in rows]
+        assert ("It is 2.00× faster" in _all_of(unsure)) is is_said
+
+
 def test_memory_goes_from_least_to_most() -> None:
     rows = comparison([record("numpy_to_numpy", 0, 1.0, 24), record("numpy_to_list", 0, 1.0, 1054)]).rows
     assert findings.of_memory(rows) == "Peak memory ranges from 24.0 MiB (numpy_to_numpy) to 1054 MiB (numpy_to_list)"
     assert findings.of_memory([]) == "No strategy's memory was measured"
+    assert findings.sentences(rows)[-1] == findings.of_memory(rows), "of these no trial told what was needed"
+
+
+def test_what_is_said_of_memory_is_the_figure_that_the_tables_show() -> None:
+    """A mapped file's pages are in the peak and not in what is needed; a slow consumer fills buffers."""
+    records = [
+        record(name, 0, metrics=Metrics(epoch_time=1.0, peak_memory=peak * MIB, needed_memory=needed * MIB))
+        for name, peak, needed in (("numpy_to_numpy", 90, 20), ("numpy_to_list", 30, 70))
+    ]
+    said = findings.sentences(comparison(records).rows)[-1]
+    assert said == "Needed memory ranges from 20.0 MiB (numpy_to_numpy) to 70.0 MiB (numpy_to_list)"
 
 
 def test_what_is_fat_beyond_doubt_and_not_faster_is_to_be_avoided() -> None:
@@ -133,7 +152,7 @@ def test_what_is_fat_beyond_doubt_and_not_faster_is_to_be_avoided() -> None:
 
     assert found((1054, 1054), 4.0) == (
         "Avoid numpy_to_list (Mixed: append data[i], a view that keeps the whole old array alive, to a list): "
-        "1054 MiB, 43.9× fatter (43.8 to 44.0) than numpy_to_numpy, and 4.00× slower (3.99 to 4.01)"
+        "a peak of 1054 MiB, 43.9× fatter (43.8 to 44.0) than numpy_to_numpy, and 4.00× slower (3.99 to 4.01)"
     )
     assert found((1054, 1054), 1.0) == "", "not slower"
     assert found((47, 47), 4.0) == "", "less than twice as much"
@@ -215,8 +234,9 @@ def reads() -> list[Record]:
 def test_memory_beyond_the_floor_is_the_allocators_and_a_cure_has_its_price() -> None:
     found = comparison(reads()).rows
     assert findings.of_growth(found) == (
-        "interleave holds 600 MiB, 3.00× its floor, and 380 MiB of it was freed but is held by the allocator: no leak, "
-        "as memory in use grows by at most 0.5 MiB per 1000 steps. "
+        "interleave holds 600 MiB from step to step, 3.00× its floor, with a peak of 3.00× (3.00× to 3.00×), and "
+        "380 MiB of it was freed but is held by the allocator: no leak, as memory in use grows by at most 0.5 MiB per "
+        "1000 steps. "
         "MALLOC_MMAP_THRESHOLD_=131072 brings its peak down to 1.05× the floor and makes it 3.00× slower (3.00 to 3.00)"
     )
     ((ill, healed),) = findings.cures_of(found)

@@ -8,7 +8,7 @@ import pytest
 
 from loaders import _registry
 from loaders._errors import InputError
-from loaders._report import readme
+from loaders._report import opening, readme
 from loaders._report.sets import collect
 from loaders._trial import log
 from loaders._trial.log import PUBLISHED
@@ -108,6 +108,14 @@ def test_a_question_comes_from_the_machine_that_has_measured_more_of_it(
     assert (f"* {name}: not held against known values.\n" in results) == wins
     assert f"* {PUBLISHED}: not held against known values.\n" in results
     assert f"{PUBLISHED}: " in text
+
+
+def test_of_many_lines_those_decided_are_shown_and_every_question_has_room_before_another_line_of_one() -> None:
+    decided = [opening.Advice("a", str(index), "do", "why", "strategy") for index in range(4)]
+    decided += [opening.Advice(question, "", "do", "why", "strategy") for question in "cdefghi"]
+    lines = [*decided[:4], opening.Advice("b", "", opening.UNDECIDED, "why"), *decided[4:]]
+    assert readme._first(lines) == [*decided[:2], *decided[4:]]
+    assert readme._first(lines[:6]) == lines[:6], "where there is room, what is undecided is shown too"
 
 
 def test_other_machines_results_are_not_published(checkout: Path) -> None:

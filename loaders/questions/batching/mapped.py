@@ -21,7 +21,7 @@ def _write_array(job: Job[Files]) -> None:
 
 @variant(convert=_write_array)
 def memory_map(job: Job[Files]) -> Iterable[Batch]:
-    """Decoded once into a mapped file, whose pages count as resident although the system may take them back."""
+    """Decoded once into a mapped file, read in order; its pages count as resident, but the system can reclaim them."""
     import numpy as np
 
     images = np.load(job.directory / "images.npy", mmap_mode="r")
