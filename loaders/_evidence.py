@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from loaders import _judge
-from loaders._advise.coverage import OURS
 from loaders._check import equivalence
 from loaders._errors import InputError
 from loaders._rows.figures import value
@@ -637,18 +636,17 @@ EXPERIMENTS: Mapping[str, Callable[[Sequence[Record], int], list[Count]]] = {
 """In their order; those that may lack their trials come last, and keep none of the others from being run."""
 
 
-def experiment(name: str, source: Path, repetitions: int) -> Experiment:
-    """Run an experiment with the noise or the answers of a trial log."""
+def experiment(name: str, sources: Sequence[Path], repetitions: int) -> Experiment:
+    """Run an experiment with the noise or the answers of trial logs."""
     from loaders._trial import machine
 
-    source = source.with_name(OWN.get(name, source.name))
-    of_all = f"{OURS}*/{source.name}" if name in OF_ALL and source.parent.name == log.PUBLISHED else ""
-    sources = sorted(source.parents[1].glob(of_all)) if of_all else [source]
+    sources = [each.with_name(OWN.get(name, each.name)) for each in sources]
     records = [record for each in sources if each.exists() or name not in OWN for record in decoded(each)]
     counts = EXPERIMENTS[name](records, repetitions)
     cpu = machine.environment(threads={}, memory_method="").cpu
+    named = ", ".join(f"{each.parent.name}/{each.name}" for each in sources)
     started = datetime.now(UTC).isoformat(timespec="seconds")
-    return Experiment(name, started, machine.commit(), cpu, of_all or f"{source.parent.name}/{source.name}", counts)
+    return Experiment(name, started, machine.commit(), cpu, named, counts)
 
 
 def newest(path: Path, say: Callable[[str], None] = lambda _: None) -> list[Experiment]:

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from loaders import _evidence, _judge
 from loaders._check import equivalence, judge
+from loaders._cli import main
 from loaders._compare import plans, schedule
 from loaders._errors import InputError
 from loaders._evidence import Count, Noise
@@ -191,11 +194,11 @@ def test_the_newest_line_of_each_experiment_counts(tmp_path: Path) -> None:
 def test_the_equivalence_of_forked_trials_is_counted_from_their_own_log(tmp_path: Path) -> None:
     source = tmp_path / "trials.jsonl"
     with pytest.raises(InputError, match="selftest --start"):
-        _evidence.experiment("start", source, 1)
+        _evidence.experiment("start", [source], 1)
     many = {f"s{index}": 1.0 for index in range(15)} | {"odd": 1.12}
     for each in planted(many, memory=dict.fromkeys(many, (10.0, 10.0))):
         log.append(tmp_path / equivalence.NAME, each)
-    found = _evidence.experiment("start", source, 1)
+    found = _evidence.experiment("start", [source], 1)
     assert found.source.endswith(equivalence.NAME)
     counts = {count.what: (count.share, count.is_reached) for count in found.counts}
     assert counts["fresh and forked trials, steady time: a question's is shown to be the same"] == (1.0, True)
@@ -208,19 +211,23 @@ def test_recommendations_are_replayed_from_the_logs_of_all_the_projects_machines
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each question is answered by the one that has measured most of it."""
+    monkeypatch.setenv("LOADERS_RESULTS", str(tmp_path))
     for machine in (log.PUBLISHED, "reference-another", "mine"):
         environment = msgspec.structs.replace(RECORD.environment, machine=machine)
         log.append(tmp_path / machine / log.NAME, msgspec.structs.replace(RECORD, environment=environment))
 
     def machines(records: Sequence[Record]) -> list[_evidence.Count]:
-        return [_evidence.Count(each.environment.machine, 0.0, 0.0, 1, "at most", 0.0) for each in records]
+        return [_evidence.Count(each.environment.machine, 0.0, 0.0, 1, "at least", 0.0) for each in records]
+
+    def read(*arguments: str) -> set[str]:
+        ran = CliRunner().invoke(main, ["evidence", "replay", "--json", *arguments])
+        (found,) = json.loads(ran.stdout)
+        return {each["what"] for each in found["counts"]}
 
     monkeypatch.setattr(_evidence, "replayed", machines)
-    found = _evidence.experiment("replay", tmp_path / log.PUBLISHED / log.NAME, 1)
-    assert {each.what for each in found.counts} == {log.PUBLISHED, "reference-another"}
-    assert found.source == f"reference*/{log.NAME}"
-    (own,) = _evidence.experiment("replay", tmp_path / "mine" / log.NAME, 1).counts
-    assert own.what == "mine", "one's own log alone, if it is named"
+    assert read() == {log.PUBLISHED, "reference-another"}
+    assert read("--noise", str(tmp_path / log.PUBLISHED / log.NAME)) == {log.PUBLISHED}
+    assert read("--noise", str(tmp_path / "mine" / log.NAME)) == {"mine"}
 
 
 @pytest.mark.parametrize(("found", "reached"), [(20, True), (19, True), (18, False)])

@@ -210,7 +210,8 @@ def _converted(trial: Record | None) -> float | None:
 def _extras(trials: Sequence[Record]) -> dict[int, float | None]:
     """Return, by round, how much longer the first epoch takes than a steady one.
 
-    A reader's process starts fresh: the first epoch of a forked trial counts as long as those of the fresh ones took.
+    A reader's process starts fresh: the first epoch of a forked trial counts as long as those of the fresh ones took on
+    average. Unlike in ``choose`` that is not spread again, so this reading is the stricter one.
     """
     first = {each.pairing: each.metrics.epoch_time for each in trials}
     if fresh := [

@@ -32,21 +32,24 @@ def command(names: Sequence[str], repetitions: int, noise: Path | None, *, as_js
 
     `simulation`, `rounds` and `checks` add the noise of real trials to known truths: to comparisons of fixed rounds, of
     rounds that go to what is open, and to checks. `replay` checks recommendations against an
-    independent second reading of the raw trials. `law` compares predictions with trials of four times the data.
-    `pairing` shows how the times of a strategy and its baseline vary together from round to round. `start` counts what
-    `selftest --start` has measured, and `copies` how often memory that workers copy is found to grow; both read
-    this machine's own trials.
+    independent second reading of the raw trials, by default those of all the project's machines. `law` compares
+    predictions with trials of four times the data. `pairing` shows how the times of a strategy and its baseline vary
+    together from round to round. `start` counts what `selftest --start` has measured, and `copies` how often memory
+    that workers copy is found to grow; both read this machine's own trials.
 
     Each experiment is saved when it ends. The exit code is 1 if a count misses its target by more than chance explains.
     """
     from loaders import _evidence, _terminal
+    from loaders._advise.coverage import OURS
     from loaders._trial import log, machine
 
-    published, own = log.results_root() / log.PUBLISHED / log.NAME, log.log_path(machine.machine_name())
+    root, own = log.results_root(), log.log_path(machine.machine_name())
+    every = sorted(root.glob(f"{OURS}*/{log.NAME}"))
     found = []
     for name in names or _evidence.EXPERIMENTS:
-        source = noise or (own if name in _evidence.OWN else published)
-        found.append(_evidence.experiment(name, source, repetitions))
+        usual = [own] if name in _evidence.OWN else [root / log.PUBLISHED / log.NAME]
+        sources = [noise] if noise else every if name in _evidence.OF_ALL else usual
+        found.append(_evidence.experiment(name, sources, repetitions))
         log.append(own.with_name(_evidence.NAME), found[-1])
         if not as_json:
             _terminal.show_evidence(found[-1])

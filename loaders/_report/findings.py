@@ -51,6 +51,12 @@ CURED = 1.25
 LEANER = 0.8
 """Ratio of the memory needed with a setting to that without; a setting that is shown to be below it is named."""
 
+SHOWN, DOUBT = 0.05, 0.05 / 8
+"""p-values: below the first a setting counts as shown to be leaner; below the second its price in time is stated, as of
+about eight sentences each may have one."""
+
+DOUBTED = ", which does not survive the correction"
+
 SAME = 0.005
 """As a share: a prediction that is off by less is right."""
 
@@ -70,6 +76,11 @@ class _Said:
     text: str
     p_value: float | None = None
     otherwise: str = ""
+
+
+def _asked(text: str) -> _Said:
+    """Return what is said where nothing is shown; it counts in the correction, as it might have come out otherwise."""
+    return _Said(text, 1.0, text)
 
 
 def _corrected(said: Sequence[_Said]) -> list[str]:
@@ -171,7 +182,7 @@ def _against(rows: Sequence[Row]) -> _Said:
     name = name_of(top, rows)
     undecided = f"Whether {name} is faster than {baseline} is undecided"
     if top.ratio.verdict in ("no difference", "undecided"):
-        return _Said(f"Time of {name} compared with {baseline}: {times(top.ratio)}")
+        return _asked(f"Time of {name} compared with {baseline}: {times(top.ratio)}")
     subject = "It" if len(leaders(rows)) == 1 else name  # the previous sentence has named it
     picked_from = len(_compared_rows(rows)) - 1
     p_value = min(1.0, top.p_values.get("ratio", 1.0) * picked_from)
@@ -270,7 +281,7 @@ def _worst(rows: Sequence[Row], laws: Mapping[str, Law]) -> _Said:
     ]
     baseline = next((row.strategy for row in rows if row.is_baseline), "")
     if not fat:
-        return _Said("")
+        return _asked("")
     peak, name, row = max(fat, key=lambda each: each[:2])
     why = row.label.replace("`", "").rstrip(".")
     slope = laws[name].per_sample if name in laws and laws[name].kind == "linear" else None
@@ -281,22 +292,19 @@ def _worst(rows: Sequence[Row], laws: Mapping[str, Law]) -> _Said:
         f"and {times(row.ratio)}"
     )
     # Both have to hold, so the sentence is as sure as the less sure of the two; it may have named any other strategy.
-    surest = max(row.p_values.get(each, 1.0) for each in ("ratio", "peak_ratio"))
-    return _Said(text, min(1.0, surest * (len(loaders_of(rows)) - 1)))
+    fatness = fitted({each.strategy: each.peaks for each in rows}, floor=RESOLUTION).difference(name, baseline)
+    p_value = max(row.p_values.get("ratio", 1.0), 2 * fatness.p_above(FAT) if fatness else 1.0)
+    return _Said(text, min(1.0, p_value * (len(loaders_of(rows)) - 1)))
 
 
 def _pairs(rows: Sequence[Row]) -> list[_Said]:
     """Say how much of a gap remains between two strategies with the same output; empty without such pairs."""
     said = []
     for row, pair in ((row, row.pair) for row in paired(rows) if row.pair):
+        text = f"{row.strategy}: {_compared(pair, row.matches or '')}"
+        doubt = f"{row.strategy}: undecided compared with {row.matches}"
         is_decided = pair.verdict in ("less", "more")
-        said.append(
-            _Said(
-                f"{row.strategy}: {_compared(pair, row.matches or '')}",
-                row.p_values.get("pair", 1.0) if is_decided else None,
-                f"{row.strategy}: undecided compared with {row.matches}",
-            )
-        )
+        said.append(_Said(text, row.p_values.get("pair", 1.0), doubt) if is_decided else _asked(text))
     return said
 
 
@@ -323,8 +331,8 @@ def of_level(rows: Sequence[Row]) -> str:
             whose += f": no leak, as memory in use grows by at most {gain(ill.in_use_bound)}"
     steady, over = ill["level"].value, ill["level"].value / ill.floor
     return (
-        f"{ill.strategy} holds {amount(steady)} from step to step, {factor(over)} its floor, with a peak of "
-        f"{multiple(ill['over_floor'])}{whose}"
+        f"{ill.strategy} holds {amount(steady)} from step to step, {factor(over)} its floor{whose}; its peak is "
+        f"{multiple(ill['over_floor'])}"
     )
 
 
@@ -341,18 +349,22 @@ def of_cures(rows: Sequence[Row]) -> list[str]:
     """Say what brings the memory down of the strategy that has most cures, and at what cost; leanest first."""
     for _, healed in cures_of(rows)[:1]:
         return [
-            f"{row.settings or row.strategy} brings its peak down to {factor(row['over_floor'].value)} the floor"
-            f"{_cost(row)}"
+            f"{row.settings or row.strategy} brings its peak down to {factor(row['over_floor'].value)} the floor, and "
+            f"{price_of(row, len(healed))}"
             for row in healed
             if row["over_floor"] and row["over_floor"].value < CURED
         ]
     return []
 
 
-def _cost(row: Row) -> str:
-    """Say what a cure does to the time."""
-    is_decided = row.pair is not None and row.pair.verdict in ("less", "more")
-    return f" and makes it {times(row.pair)}" if is_decided else f"; time: {times(row.pair)}"
+def price_of(row: Row, picked_from: int) -> str:
+    """Say what a setting does to the time, if that is beyond doubt, or how much is known of it."""
+    is_shown = row.pair is not None and row.pair.verdict in ("less", "more")
+    if is_shown and row.p_values.get("pair", 1.0) * picked_from < DOUBT:
+        return f"it is then {times(row.pair)}"
+    if row.pair and row.pair.verdict == "no difference":
+        return f"its time shows {times(row.pair)}"
+    return f"its price in time is {f'undecided: {times(row.pair)}{DOUBTED}' if is_shown else times(row.pair)}"
 
 
 def cures_of(rows: Sequence[Row]) -> list[tuple[Row, list[Row]]]:
@@ -388,8 +400,8 @@ class Leaner(NamedTuple):
 def leaner_of(rows: Sequence[Row]) -> list[Leaner]:
     """Return, of each strategy, the setting that needs least memory, and the p-value of its being much leaner.
 
-    Those that are not shown to be are returned too: what is said is corrected for all that were asked. Where the
-    strategies' buffers have a known floor, settings are ``cures_of``.
+    Those shown to be come first. The others are returned too: what is said is corrected for all that were asked. Where
+    the strategies' buffers have a known floor, settings are ``cures_of``.
     """
     by_name = {row.strategy: row for row in rows}
     those = [row for row in rows if row.settings and row.matches in by_name and row.floor is None]
@@ -403,13 +415,15 @@ def leaner_of(rows: Sequence[Row]) -> list[Leaner]:
         if judged is None or difference is None:
             continue
         found = Leaner(row, without, judged.ratio, min(1.0, 2 * difference.p_below(LEANER) * tried))
-        best[without.strategy] = min(found, best.get(without.strategy, found), key=lambda each: each.ratio.value)
+        best[without.strategy] = min(
+            found, best.get(without.strategy, found), key=lambda each: (each.p_value > SHOWN, each.ratio.value)
+        )
     return list(best.values())
 
 
 def _setting(found: Leaner) -> str:
     row, without, ratio, _ = found
-    return f"{row.settings} makes {without.strategy} need {factor(ratio.value)} the memory{_cost(row)}"
+    return f"{row.settings} makes {without.strategy} need {factor(ratio.value)} the memory, and {price_of(row, 1)}"
 
 
 def of_sweep(rows: Sequence[Row]) -> str:
@@ -639,5 +653,5 @@ def sentences(rows: Sequence[Row], laws: Mapping[str, Law] | None = None, missin
     first = [each for each in held if each.startswith("Avoid ")]
     rest = [each for each in held if not each.startswith(("\0", "Avoid "))]
     together = [f"With the same output: {'; '.join(same)}"] if same else []
-    figure = "needed" if any(row["needed"] for row in rows) else "peak"  # as the tables
+    figure = "needed" if any(row["needed"] for row in loaders_of(rows)) else "peak"  # as the tables
     return [*first, *together, *rest, of_memory(rows, figure)]

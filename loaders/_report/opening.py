@@ -3,7 +3,8 @@
 A line names one strategy and what it was held against: the question's baseline, or a strategy with the same output.
 Strategies whose output differs are never compared here. The lines are picked from many comparisons, so they are
 corrected together (Holm's method), and each for the number of strategies that it was picked from. A line that does not
-survive says *undecided*. Lines on what an allocator holds rest on 95 % intervals of their own, far from each other.
+survive says *undecided*, or is left out if it is about a setting. Lines on what an allocator holds rest on 95 %
+intervals of their own, far from each other.
 """
 
 from __future__ import annotations
@@ -29,13 +30,17 @@ ANY, UNWRITTEN = ", any number of them", ", without converting any"
 
 UNDECIDED = "Undecided."
 
-DOUBTED = ", which does not survive the correction"
+MATTERS = "They matter where loading takes longer than training; else the simplest loader will do."
+"""The note required wherever lines are shown."""
+
+CORRECTED = (
+    "Each line compares strategies with the same output. Lines are corrected for their number, and for how many "
+    "strategies each was picked from; those on what an allocator holds rest on 95 % intervals of their own."
+)
+"""The note required wherever all of them are."""
 
 ILL, CURED = 1.5, 1.25
 """Times the memory that the buffers need: what is surely above the first is ill, surely below the second is cured."""
-
-DOUBT = 0.05 / 8
-"""The p-value below which a cure's price is stated: of about eight lines, each may have one."""
 
 
 class Advice(msgspec.Struct, frozen=True):
@@ -184,7 +189,7 @@ def _of_one(
     ]
     parts += _of_memory(row, baseline, laws, is_sized=bool(comparison.about.size_axis))
     if row["disk"] and _writes(row, baseline):
-        parts.append(_of_disk(row["disk"].value, row.delivered))
+        parts.append(_of_disk(row["disk"].value, row))
     said = ", ".join(parts) + others
     is_faster = judged is not None and judged.verdict == "less" and judged.ratio.resolved
     picked_from = sum(each is not baseline for each in among)
@@ -232,16 +237,17 @@ def _p_value(fit: Fitted, row: Row, baseline: Row, picked_from: int) -> float:
 
 
 def _open(judged: Judged | None) -> str:
-    return f"{times(judged)}{DOUBTED}" if judged and judged.verdict == "less" else times(judged)
+    return f"{times(judged)}{findings.DOUBTED}" if judged and judged.verdict == "less" else times(judged)
 
 
-def _of_disk(written: float, samples: int | None) -> str:
-    """Say what a strategy writes to disk; it was timed while that fitted into the page cache."""
-    if not samples:
+def _of_disk(written: float, row: Row) -> str:
+    """Say what a strategy writes to disk, and of how much of that its time tells."""
+    if not row.delivered:
         return f"{amount(written)} on disk"
-    each = written / samples
+    each, cached = written / row.delivered, _words.cached([row.page_cache])
     many = f"{amount(each * findings.MANY)} for {findings.MANY}"
-    return f"{small_amount(each)} on disk a sample ({many}; timed with {samples}, which fit into the page cache)"
+    timed = f"timed with {row.delivered}{f', {cached} of that in the page cache' if cached else ''}"
+    return f"{small_amount(each)} on disk a sample ({many}; {timed})"
 
 
 def _of_memory(row: Row, baseline: Row, laws: Mapping[str, Law], *, is_sized: bool) -> list[str]:
@@ -280,7 +286,8 @@ def _of_cure(comparison: Comparison, rows: Sequence[Row]) -> Iterator[_Draft]:
     when = f"{words}, whose peak is {_words.multiple(held)} what its buffers need"
     do = f"Set `{row.settings}`." if row.settings else _do(row)
     slow = f" ({row['needed'].value / row.floor:.2f}× with a slow consumer)" if row["needed"] and row.floor else ""
-    said = f"its peak falls to {_words.multiple(row['over_floor'])} that need{slow}, and {_price(row, len(cures))}"
+    price = findings.price_of(row, len(cures))
+    said = f"its peak falls to {_words.multiple(row['over_floor'])} that need{slow}, and {price}"
     yield _Draft(Advice(comparison.question, when, do, said, row.strategy), None, "")
 
 
@@ -291,25 +298,16 @@ def _of_setting(comparison: Comparison, rows: Sequence[Row]) -> Iterator[_Draft]
         if before is None or needed is None:
             continue
         words = " ".join(filter(None, ["use", f"`{without.strategy}`", _within(comparison, row)]))
-        said = f"it then needs {amount(needed)}, {_words.multiple(ratio)} of that, and {_price(row, 1)}"
+        size = f" with {row.delivered} samples" if row.delivered else ""
+        said = f"it then needs {amount(needed)}, {_words.multiple(ratio)} of that, and {findings.price_of(row, 1)}"
         line = Advice(
             comparison.question,
-            f"{words}, which needs {amount(before)} of memory by default",
+            f"{words}, which needs {amount(before)} of memory by default{size}",
             f"Set `{row.settings}`. {row.label}",
             said,
             row.strategy,
         )
         yield _Draft(line, p_value)
-
-
-def _price(row: Row, picked_from: int) -> str:
-    """Say what a setting does to the time, if that is beyond doubt, or how much is known of it."""
-    if row.p_values.get("pair", 1.0) * picked_from < DOUBT:
-        return f"it is then {times(row.pair)}"
-    if row.pair and row.pair.verdict == "no difference":
-        return f"its time shows {times(row.pair)}"
-    is_shown = row.pair is not None and row.pair.verdict in ("less", "more")
-    return f"its price in time is {f'undecided: {times(row.pair)}{DOUBTED}' if is_shown else times(row.pair)}"
 
 
 def _memory(row: Row) -> float | None:

@@ -273,6 +273,8 @@ def templates() -> jinja2.Environment:
         older=_words.OLDER,
         findings_of=findings.sentences,
         advice=opening.advice,
+        matters=opening.MATTERS,
+        corrected=opening.CORRECTED,
         classes=_classes,
         bars=columns.bars,
         command=command,

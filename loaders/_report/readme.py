@@ -58,9 +58,10 @@ def renew(root: Path, *, write: bool) -> list[str]:
     if found is None:
         raise InputError(f"no full results of the machine {PUBLISHED!r} under {root / 'results'}")
     comparisons = most_measured(results)
+    lines = opening.advice(comparisons)
     made = {
-        README: _with_advice((root / README).read_text("utf-8"), found, comparisons),
-        RESULTS: _results(found, comparisons, results),
+        README: _with((root / README).read_text("utf-8"), _advice(lines, found, comparisons)),
+        RESULTS: _results(lines, found, comparisons, results),
         CURES: _cures(comparisons),
     }
     pictured = next((each for each in found.comparisons if each.question == PICTURED), None)
@@ -129,28 +130,26 @@ def _instruments(results: Sequence[sets.ResultSet], comparisons: Sequence[Compar
         yield f"* {machine}: {said[0].lower()}{said[1:]}."
 
 
-def _with_advice(readme: str, found: sets.ResultSet, comparisons: Sequence[Comparison]) -> str:
+def _with(readme: str, advice: str) -> str:
     before, begin, rest = readme.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise InputError(f"{README} has lost its markers {BEGIN} and {END}")
-    return f"{before}{BEGIN}\n{_advice(found, comparisons)}\n{END}{after}"
+    return f"{before}{BEGIN}\n{advice}\n{END}{after}"
 
 
-def _advice(found: sets.ResultSet, comparisons: Sequence[Comparison]) -> str:
+def _advice(lines: Sequence[opening.Advice], found: sets.ResultSet, comparisons: Sequence[Comparison]) -> str:
     """Return Markdown: the advice for which there is room, and how much more there is."""
-    lines = opening.advice(comparisons)
     shown = _first(lines)
     versions = ", ".join(f"{name} {each}" for name, each in found.versions.items() if each)
     named = [each for each in comparisons if any(line.question == each.question for line in shown)]
     rounds = sorted({each.rounds for each in named}) or [0]
     over = f"{rounds[0]} to {rounds[-1]}" if len(rounds) > 1 else f"{rounds[0]}"
-    needed = "They matter where loading takes longer than training; else the simplest loader will do."
     rest = [line for line in lines if line not in shown]
     undecided = sum(not line.strategy for line in rest)
-    more = f"{len(rest)} more, {undecided} of them undecided: [results]({RESULTS.as_posix()})."
+    more = f"Besides these, {len(rest) - undecided} decided and {undecided} undecided: [results]({RESULTS.as_posix()})."
     measured = f"{_machines(found, named)}; {versions}. Ratios have 95 % intervals over {over} rounds."
-    about = " ".join([needed, *([more] if rest else []), measured])
+    about = " ".join([opening.MATTERS, *([more] if rest else []), measured])
     return "\n".join([*_table(shown, found, comparisons), "", f"*{about}*"])
 
 
@@ -174,9 +173,13 @@ def _table(lines: Sequence[opening.Advice], found: sets.ResultSet, comparisons: 
     ]
 
 
-def _results(found: sets.ResultSet, comparisons: Sequence[Comparison], results: Sequence[sets.ResultSet]) -> str:
+def _results(
+    lines: Sequence[opening.Advice],
+    found: sets.ResultSet,
+    comparisons: Sequence[Comparison],
+    results: Sequence[sets.ResultSet],
+) -> str:
     """Return Markdown: all advice, findings and a ranking for each question's default case, and what they rest on."""
-    advice = opening.advice(comparisons)
     comparisons = [each for each in comparisons if each.about.chooses]
     text = [
         "# Results",
@@ -187,7 +190,9 @@ def _results(found: sets.ResultSet, comparisons: Sequence[Comparison], results: 
         "",
         "## What to do",
         "",
-        *_table(advice, found, comparisons),
+        *_table(lines, found, comparisons),
+        "",
+        f"{opening.MATTERS} {opening.CORRECTED}",
     ]
     for comparison in comparisons:
         case, rows = comparison.cases[0]

@@ -96,9 +96,22 @@ def test_a_budget_that_is_passed_and_a_slower_choice_are_found(monkeypatch: pyte
 def test_the_evidence_counts_broken_rules(tmp_path: Path) -> None:
     for each in made.run(rounds=2):
         log.append(tmp_path / "trials.jsonl", each)
-    found = _evidence.experiment("replay", tmp_path / "trials.jsonl", 1)
+    found = _evidence.experiment("replay", [tmp_path / "trials.jsonl"], 1)
     assert [each.share for each in found.counts] == [0.0] * len(replay.BROKEN)
     assert all(each.is_reached and each.repetitions == 288 for each in found.counts)
+
+
+def test_the_first_epoch_of_a_fork_counts_as_those_of_fresh_trials_took() -> None:
+    most = [each for each in made.run({"load_all": made.Planted(0.001)}, rounds=4) if each.case["data"] == "x16"]
+    forked = [
+        msgspec.structs.replace(each, process="forked", metrics=msgspec.structs.replace(each.metrics, epoch_time=0.001))
+        for each in most[2:]
+    ]
+    fresh = [each.metrics.epoch_time or 0.0 for each in most[:2]]
+    extras = replay._extras([*most[:2], *forked])
+    assert len(extras) == 4
+    for each in forked:
+        assert extras[each.pairing] == pytest.approx(sum(fresh) / 2 - (each.metrics.steady_time or 0.0))
 
 
 def test_an_installation_for_little_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

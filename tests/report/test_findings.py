@@ -124,6 +124,23 @@ def test_the_fastest_of_many_must_be_surer_than_the_only_other_one() -> None:
         assert ("It is 2.00× faster" in _all_of(unsure)) is is_said
 
 
+def test_a_lone_chance_hit_among_many_that_show_nothing_is_not_said() -> None:
+    """What shows nothing was asked as well, and is said whatever becomes of the others."""
+    hit = findings._Said("a hit", 0.03, "undecided")
+    assert findings._corrected([hit]) == ["a hit"]
+    assert findings._corrected([hit, findings._asked("nothing is shown")]) == ["undecided", "nothing is shown"]
+    alike = [
+        record(name, index, question="resize", case={"scale": "0.5"}, metrics=Metrics(sample_time=3.0 * (1 + index)))
+        for index in range(3)
+        for name in ("skimage_linear_float", "opencv_linear_float")
+    ]
+    (pair,) = findings._pairs(comparison(alike).rows)
+    assert (pair.p_value, pair.otherwise) == (1.0, pair.text)
+    assert "no difference" in pair.text
+    assert findings._against(_rows(rounds=3, numpy_to_numpy=1.0, mixed_copy=0.9999)).p_value == 1.0
+    assert findings._worst(_rows(rounds=3, numpy_to_numpy=1.0, mixed_copy=1.0), {}).p_value == 1.0
+
+
 def test_memory_goes_from_least_to_most() -> None:
     rows = comparison([record("numpy_to_numpy", 0, 1.0, 24), record("numpy_to_list", 0, 1.0, 1054)]).rows
     assert findings.of_memory(rows) == "Peak memory ranges from 24.0 MiB (numpy_to_numpy) to 1054 MiB (numpy_to_list)"
@@ -182,6 +199,30 @@ def test_a_multiple_that_depends_on_the_amount_of_data_comes_after_the_slope_and
     assert findings.of_laws(found.laws[0]).endswith("more per sample; level: path_generator")
 
 
+def test_what_is_to_be_avoided_is_as_sure_as_the_fattest_of_so_many_can_be() -> None:
+    """Twice the memory is the limit, not as much; of more strategies, the fattest is fatter by chance."""
+
+    def measured(fat: float) -> list[Row]:
+        wobble = (0.95, 1.0, 1.05, 1.0)
+        records = [
+            record(name, index, seconds * (1 + index), peak * wobble[(index + place) % 4])
+            for index in range(4)
+            for place, (name, seconds, peak) in enumerate([("numpy_to_numpy", 1.0, 24), ("numpy_to_list", 4.0, fat)])
+        ]
+        return comparison(records).rows
+
+    def p_value(rows: Sequence[Row]) -> float:
+        found = findings._worst(rows, {}).p_value
+        assert found is not None
+        return found
+
+    near, far = measured(60), measured(600)
+    assert 0 < 10 * p_value(far) < p_value(near) < 1
+    assert p_value(near) > 1e-3, "2.5 times is near the limit, and far from as much"
+    another = msgspec.structs.replace(near[0], strategy="another", is_baseline=False, peaks={}, figures={})
+    assert p_value([*near, another]) == pytest.approx(2 * p_value(near))
+
+
 def test_pairs_say_what_is_left_of_the_gap() -> None:
     records = [
         record(name, index, question="resize", case={"scale": "0.5"}, metrics=Metrics(sample_time=time * (1 + index)))
@@ -234,10 +275,10 @@ def reads() -> list[Record]:
 def test_memory_beyond_the_floor_is_the_allocators_and_a_cure_has_its_price() -> None:
     found = comparison(reads()).rows
     assert findings.of_growth(found) == (
-        "interleave holds 600 MiB from step to step, 3.00× its floor, with a peak of 3.00× (3.00× to 3.00×), and "
-        "380 MiB of it was freed but is held by the allocator: no leak, as memory in use grows by at most 0.5 MiB per "
-        "1000 steps. "
-        "MALLOC_MMAP_THRESHOLD_=131072 brings its peak down to 1.05× the floor and makes it 3.00× slower (3.00 to 3.00)"
+        "interleave holds 600 MiB from step to step, 3.00× its floor, and 380 MiB of it was freed but is held by "
+        "the allocator: no leak, as memory in use grows by at most 0.5 MiB per 1000 steps; its peak is 3.00× (3.00× to "
+        "3.00×). MALLOC_MMAP_THRESHOLD_=131072 brings its peak down to 1.05× the floor, and it is then 3.00× slower "
+        "(3.00 to 3.00)"
     )
     ((ill, healed),) = findings.cures_of(found)
     assert ill.strategy == "interleave"
