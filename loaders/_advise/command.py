@@ -146,10 +146,10 @@ def source_in_words(answer: Answer) -> str:
     said = (
         f"From {whose}: {source.machine}, {source.cpu}, {source.cores} cores, commit {source.commit or 'unknown'}, "
         f"{source.rounds} {'round' if source.rounds == 1 else 'rounds'} begun {source.started}; "
-        f"{source.data}, {', '.join(map(str, source.amounts))} samples in batches of 32"
+        f"{source.data}, {', '.join(map(str, source.amounts))} samples in batches of {source.batch}"
         f"{f', with {source.given}' if source.given else ''}."
     )
-    if answer.settings.batch > 32:
+    if answer.settings.batch > source.batch:
         said += (
             f" Memory with batches of {answer.settings.batch} is extrapolated: buffers of batches are assumed to grow "
             f"with the batch size."

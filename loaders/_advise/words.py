@@ -62,6 +62,7 @@ class Source(msgspec.Struct, frozen=True):
     strategies: int
     peaks: str = ""
     given: str = ""
+    batch: int = 32
 
 
 class Answer(msgspec.Struct, frozen=True):

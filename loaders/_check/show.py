@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from loaders._check.judge import FAMILY, MEMORY_MARGIN, MISSED, TIME_ALIKE, TIME_MARGIN, Judgement
+from loaders._check.judge import (
+    ALIKE_LEVEL,
+    FAMILY,
+    LOOKS,
+    MEMORY_ALIKE,
+    MEMORY_MARGIN,
+    MISSED,
+    TIME_ALIKE,
+    TIME_MARGIN,
+    Judgement,
+)
 from loaders._check.run import Outcome
 from loaders._words import ABSENT, amount, duration
 
@@ -63,7 +73,11 @@ def _in_words(judged: Judgement, number: Callable[[float], str], unit: str) -> s
     if change.low is None or change.high is None:
         return f"{judged.verdict}: {number(change.value)}{unit}, too few blocks"
     words = f"{judged.verdict}: {number(change.value)}{unit} ({number(change.low)} to {number(change.high)})"
-    return f"{words}; {judged.enough} blocks would decide" if judged.enough else words
+    if judged.verdict != "undecided":
+        return words
+    if judged.enough and judged.enough <= LOOKS[-1]:
+        return f"{words}; {judged.enough} blocks would decide"
+    return f"{words}; {LOOKS[-1]} blocks, the most that are run, would not decide"
 
 
 def summary(outcomes: Sequence[Outcome]) -> str:
@@ -79,7 +93,7 @@ def summary(outcomes: Sequence[Outcome]) -> str:
     if failing:
         said.append(f"B fails more often: {', '.join(failing)}")
     if open_:
-        said.append(f"undecided (more time would decide): {', '.join(open_)}")
+        said.append(f"undecided: {', '.join(open_)}")
     if may_fail:
         said.append(f"whether B fails more often is undecided: {', '.join(may_fail)}")
     if unmeasured:
@@ -107,12 +121,13 @@ def markdown(outcomes: Sequence[Outcome], title: str) -> str:
 
 METHOD = (
     f"Each trial runs in a process of its own; it starts fresh, or is forked from a server that has done the imports, "
-    f"as on the other side. Where steady epochs rank a question, those of two trials alternate in the order A B B A; "
-    f"elsewhere whole trials do. A change is confirmed if its whole interval is beyond {TIME_MARGIN - 1:.0%} of time "
-    f"or {MEMORY_MARGIN / 2**20:.0f} MiB. There is no difference if the interval lies within {TIME_ALIKE - 1:.0%}; of "
-    f"a strategy that differs by that much, it is said with a chance of at most {MISSED:.0%}. Failures are counted on "
-    f"both sides (Fisher's exact test). If nothing changed, the chance of any false alarm in the whole check is at "
-    f"most {FAMILY:.0%}."
+    f"as on the other side. Where steady epochs rank a question of this suite, those of two trials alternate in the "
+    f"order A B B A; elsewhere whole trials do. A change is confirmed if its whole interval is beyond "
+    f"{TIME_MARGIN - 1:.0%} of time or {MEMORY_MARGIN / 2**20:.0f} MiB. There is no difference if an interval of "
+    f"{1 - 2 * ALIKE_LEVEL:.1%}, narrower than the one shown, lies within {TIME_ALIKE - 1:.0%}, or "
+    f"{MEMORY_ALIKE / 2**20:.0f} MiB of memory if that is more; of a strategy that differs by that much, it is said "
+    f"with a chance of at most {MISSED:.0%}. Failures are counted on both sides (Fisher's exact test). If nothing "
+    f"changed, the chance of any false alarm in the whole check is at most {FAMILY:.0%}."
 )
 
 

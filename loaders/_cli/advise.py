@@ -143,15 +143,16 @@ def _measured(wanted: Wanted, minutes: float, out: Path, report: Path | None, *,
     from loaders import _terminal
     from loaders._folder import command as own
 
+    if report:  # what it needs may be missing: that is said before anything is measured
+        from loaders._report import folder
+
     line = f"python -m loaders {shlex.join(sys.argv[1:])}"
     asked = own.Asked(wanted, out, minutes * 60, line, report, force)
     with _terminal.progress(0, minutes * 60) as bar:
         found = own.run(asked, bar.done, bar.describe, say)
-    if report:
-        from loaders._report import folder
-
-        write(report, folder.render(found, line))
-    if as_json:
+    if as_json:  # shown even where it cannot be written
         print_json(found)
     else:
         _terminal.show_advice(found, out)
+    if report:
+        write(report, folder.render(found, line))

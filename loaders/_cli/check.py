@@ -77,10 +77,10 @@ def command(
             )
     else:
         say(f"{title}: the change affects no strategy; use --only QUESTION to measure one anyway")
-    if markdown:
-        write(markdown, show.markdown(outcomes, title))
-    if as_json:
+    if as_json:  # shown even where it cannot be written
         print_json(outcomes)
     else:
         _terminal.show_check(outcomes)
+    if markdown:
+        write(markdown, show.markdown(outcomes, title))
     finish(int(any(each.is_regression for each in outcomes)), interrupted=interrupted)

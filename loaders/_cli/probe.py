@@ -94,8 +94,8 @@ def command(
         raise click.UsageError("--fail-on bottleneck needs the duration of a training step: --step 50ms")
     limits = Limits(forbidden, max_peak, min_rate)
     if len(plans) == 2:
-        if limits != Limits() or report:
-            raise click.UsageError("limits and the report are for one pipeline")
+        if limits != Limits() or report or trials:
+            raise click.UsageError("limits, the report and --trials are for one pipeline")
         _compare(plans, minutes, markdown, as_json=as_json)
     else:
         _probe(plans[0], trials or asking.TRIALS, limits, markdown, report, as_json=as_json)
@@ -107,6 +107,9 @@ def _probe(
     from loaders import _terminal
     from loaders._probe import asked, gates, words
     from loaders._probe.found import found
+
+    if report:  # what it needs may be missing: that is said before anything is measured
+        from loaders._report import probe as page
 
     records: list[Record] = []
     interrupted = False
@@ -125,17 +128,15 @@ def _probe(
         raise KeyboardInterrupt
     result = found(plan, records)
     judged = gates.gates(result, limits)
+    if as_json:  # shown even where it cannot be written
+        print_json({"found": result, "gates": judged, "answer": words.answer(result)})
+    else:
+        _terminal.show_probe(result, judged)
     line = f"python -m loaders {shlex.join(sys.argv[1:])}"
     if markdown:
         write(markdown, words.markdown(result, judged, line))
     if report:
-        from loaders._report import probe
-
-        write(report, probe.render(result, judged, line))
-    if as_json:
-        print_json({"found": result, "gates": judged, "answer": words.answer(result)})
-    else:
-        _terminal.show_probe(result, judged)
+        write(report, page.render(result, judged, line))
     finish(gates.exit_code(result, judged), interrupted=interrupted)
 
 
@@ -149,13 +150,13 @@ def _compare(plans: Sequence[Asked], minutes: float, markdown: Path | None, *, a
     if not outcomes:
         raise KeyboardInterrupt
     same = pair.same_samples()
-    if markdown:
-        write(markdown, f"{show.markdown(outcomes, pair.name)}\n{same}\n")
-    if as_json:
+    if as_json:  # shown even where it cannot be written
         print_json({"outcome": outcomes[0], "samples": same})
     else:
         _terminal.show_check(outcomes)
         if same:
             click.echo(same)
+    if markdown:
+        write(markdown, f"{show.markdown(outcomes, pair.name)}\n{same}\n")
     failed = outcomes[0].failures
     finish(int(outcomes[0].is_regression or failed.a + failed.b > 0), interrupted=interrupted)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from loaders import _words
 from loaders._advise import words
 from loaders._advise.choose import CHOICE, Reckoned
 from loaders._advise.words import Advised, Answer, Source
@@ -161,6 +162,10 @@ def again(race: Race, answer: Answer, record: Record | None) -> Again | None:
     law = race.reckoned().laws.get(answer.recommended)
     measured = law and msgspec.structs.replace(law, besides=0.0)  # a trial is given the list
     metrics = record.metrics
+    problem = "" if record.status == "ok" else f"{record.status.replace('_', ' ')}: {record.message}"
+    if not problem and metrics.needed_memory and metrics.needed_memory > race.wanted.memory:
+        needed, given = (_words.amount(each) for each in (metrics.needed_memory, race.wanted.memory))
+        problem = f"it needed {needed}, more than the {given} that there are"
     return Again(
         images=images,
         held_out=bool(race.held_out),
@@ -168,7 +173,7 @@ def again(race: Race, answer: Answer, record: Record | None) -> Again | None:
         memory=metrics.needed_memory,
         predicted_time=estimate(per_image, "ratio") if per_image else None,
         predicted_memory=measured.at(images) if measured else None,
-        problem="" if record.status == "ok" else f"{record.status.replace('_', ' ')}: {record.message}",
+        problem=problem,
         vanished=sum(not Path(path).exists() for path, _ in (race.held_out or race.sample)[:images]),
     )
 
@@ -193,4 +198,5 @@ def _source(seen: Look, race: Race) -> Source | None:
         sum(bool(each.amounts) for each in among),
         len(among),
         environment.memory_method,
+        batch=race.wanted.batch,
     )

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from loaders._errors import InputError
+from loaders._errors import InputError, printable
 from loaders._folder.written import files
 
 MOST_OPENED = 2000
@@ -45,6 +45,8 @@ class Look(msgspec.Struct, frozen=True):
         How many images were opened for their size, and how many decoded; if not all, drawn at random.
     broken
         The images that cannot be read, of those that were decoded.
+    odd_names
+        How many images are not counted, because their names are not UTF-8: no trial can be told of them.
     turned
         The number of opened images that EXIF turns or mirrors.
     median, largest
@@ -66,6 +68,7 @@ class Look(msgspec.Struct, frozen=True):
     median: tuple[int, int]
     largest: tuple[int, int]
     rate: float
+    odd_names: int = 0
 
 
 def look(folder: Path, height: int, width: int) -> tuple[Look, list[files.File]]:
@@ -78,10 +81,17 @@ def look(folder: Path, height: int, width: int) -> tuple[Look, list[files.File]]
     """
     if not folder.is_dir():
         raise InputError(f"{folder}: {'not a folder' if folder.exists() else 'no such folder'}")
-    others, found = _others(folder), files.files_of(folder)
+    try:
+        every = files.files_of(folder)
+    except OSError as error:
+        raise InputError(f"{printable(str(error.filename))}: {error.strerror}") from error
+    others, found = _others(folder), [each for each in every if _is_text(each[0])]
     if not found:
+        odd = f"; {len(every)} have names that are not UTF-8" if every else ""
         there = f"; there are {_counted(others)}" if others else ""
-        raise InputError(f"{folder} holds no images that end in {', '.join(files.SUFFIXES)}{there}")
+        raise InputError(
+            f"{printable(str(folder))} holds no images that end in {', '.join(files.SUFFIXES)}{odd}{there}"
+        )
     drawn = random.Random(1).sample(found, min(len(found), MOST_OPENED))  # noqa: S311
     sizes, turned = _opened([path for path, _ in drawn])
     broken, decoded, rate = _decoded([path for path, _ in drawn], height, width)
@@ -103,14 +113,24 @@ def look(folder: Path, height: int, width: int) -> tuple[Look, list[files.File]]
         median=(round(statistics.median(w for w, _ in sizes)), round(statistics.median(h for _, h in sizes))),
         largest=max(sizes, key=lambda size: size[0] * size[1]),
         rate=rate,
+        odd_names=len(every) - len(found),
     ), readable
+
+
+def _is_text(path: str) -> bool:
+    """Whether a path can be written into a file of text; of a name that is not UTF-8, Python keeps the bytes."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _others(folder: Path) -> dict[str, int]:
     """Count the files that are no images, by suffix."""
     found: Counter[str] = Counter()
-    for _, below, names in os.walk(folder):
-        below[:] = [name for name in below if not name.startswith(".")]
+    for directory, below, names in os.walk(folder, followlinks=True):
+        below[:] = [name for name in below if not (name.startswith(".") or files.leads_back(directory, name))]
         found.update(
             Path(name).suffix.lower() or "no suffix"
             for name in names

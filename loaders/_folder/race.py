@@ -8,7 +8,7 @@ import random
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -396,7 +396,7 @@ def settings_of(wanted: Wanted) -> dict[str, int]:
 
 
 def _goes_on(before: Sequence[Record], directory: Path, files: Sequence[File]) -> bool:
-    """Whether earlier trials may be joined: recent, of these images, on this processor and at this commit."""
+    """Whether earlier trials may be joined: recent, of these images as they are, by this processor and software."""
     sample = msgspec.json.decode((directory / SAMPLE).read_bytes(), type=list[File])
     first = before[0]
     return (
@@ -404,7 +404,17 @@ def _goes_on(before: Sequence[Record], directory: Path, files: Sequence[File]) -
         and sample == list(files[: len(sample)])
         and {each.environment.cpu for each in before} <= {machine.processor(), ""}
         and {each.environment.commit for each in before} == {machine.commit()}
+        and all(each.environment.packages in ({}, machine.packages()) for each in before)
+        and not _have_changed([path for path, _ in sample], since=datetime.fromisoformat(first.started).timestamp())
     )
+
+
+def _have_changed(paths: Iterable[str], since: float) -> bool:
+    """Whether any of these files was written after that second, or is gone."""
+    try:
+        return any(Path(each).stat().st_mtime >= since + 1 for each in paths)
+    except OSError:
+        return True
 
 
 def amounts_of(images: int, batch: int, rate: float, step: float) -> list[int]:

@@ -34,6 +34,8 @@ def seen(look: Look) -> Iterator[str]:
         more = f" and {len(look.broken) - NAMED} more" if len(look.broken) > NAMED else ""
         few = ", ".join(look.broken[:NAMED])
         yield f"{len(look.broken)} cannot be read and are left out: {few}{more}."
+    if look.odd_names:
+        yield f"Not measured, as their names are not UTF-8: {look.odd_names} more; the loaders read them."
     if look.decoded < look.images:
         yield f"{look.decoded} images were decoded to see whether they can be read; the loaders leave out what cannot."
     if look.others:
@@ -99,7 +101,8 @@ def ended(found: Advice) -> str:
     if found.ended == "answered":
         return ""
     why = "It was interrupted" if found.ended == "interrupted" else "The time was over"
-    return f"{why} before every doubt was; the same command goes on."
+    written = " with --force" if found.module else ""  # over the loader that it has just written
+    return f"{why} before every doubt was; the same command{written} goes on."
 
 
 def answer(found: Advice) -> list[str]:

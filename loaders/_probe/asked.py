@@ -77,8 +77,8 @@ MOST_STEPS = 30_000
 """Batches that more epochs may have: the times that are kept of each take 32 bytes, and must not look like a leak."""
 
 
-def run(asked: Asked, index: int = 0, *, grows: bool = True, checked: bool = True) -> Record:
-    """Run one trial of a pipeline.
+def run(asked: Asked, index: int = 0, *, grows: bool = True, checked: bool = True, first: bool = True) -> Record:
+    """Run one trial of a pipeline; once a ``first`` one has ended well, one that does not end is its failure.
 
     Unless it is to be ``checked``, nothing is said of what it delivers but what it raises.
 
@@ -92,11 +92,11 @@ def run(asked: Asked, index: int = 0, *, grows: bool = True, checked: bool = Tru
         import that does not end.
     """
     record = run_trial(asked.trial(checked=checked), NO_CORPUS, round=index)
-    _refuse(record, asked)
+    _refuse(record, asked, is_first=first)
     epochs = _epochs(record, asked) if grows else asked.epochs
     if epochs > asked.epochs:
         record = run_trial(msgspec.structs.replace(asked, epochs=epochs).trial(checked=checked), NO_CORPUS, round=index)
-        _refuse(record, asked)
+        _refuse(record, asked, is_first=False)
     return record
 
 
@@ -120,7 +120,7 @@ def rounds(asked: Asked, count: int, told: Callable[[Record], None]) -> Iterator
     Each has as many epochs as the one before needed, or more: a first trace may just be long enough, and the next not.
     """
     for index in range(count):
-        record = run(asked, index)
+        record = run(asked, index, first=index == 0)
         asked = msgspec.structs.replace(asked, epochs=record.epochs)
         told(record)
         yield record
@@ -142,7 +142,7 @@ def failure(record: Record) -> str:
     return f"{found.failed}, after {found.after} batches" if found and found.failed else ""
 
 
-def _refuse(record: Record, asked: Asked) -> None:
+def _refuse(record: Record, asked: Asked, *, is_first: bool) -> None:
     name = asked.target.name
     if record.status == "skipped":
         raise InputError(record.message)
@@ -151,7 +151,7 @@ def _refuse(record: Record, asked: Asked) -> None:
             f"{asked.target.place} was not imported within {asked.deadline:g} s; does it train when it is imported? "
             'Put that under if __name__ == "__main__", or give more time: --deadline'
         )
-    if record.status == "timed_out" and asked.steps is None:
+    if record.status == "timed_out" and asked.steps is None and is_first:
         raise InputError(
             f"{name}: {record.message}; if it never ends, give the length of an epoch: --steps N; if it is slow, give "
             "more time: --deadline"

@@ -37,7 +37,8 @@ class Pair:
 
         What a pipeline delivers is read again in its first trial only.
         """
-        record = asked.run(self._asked[side], seed, grows=False, checked=side not in self.first)
+        is_first = side not in self.first
+        record = asked.run(self._asked[side], seed, grows=False, checked=is_first, first=is_first)
         if (said := asked.failure(record)) and record.status == "ok":
             record = msgspec.structs.replace(record, status="failed", message=said)
         if record.status == "ok":

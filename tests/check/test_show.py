@@ -50,12 +50,24 @@ def test_what_got_worse_comes_first_with_its_interval() -> None:
     assert fourth[0] == "resize.late"
 
 
+@pytest.mark.parametrize(
+    ("enough", "said"),
+    [(20, "; 20 blocks would decide"), (48, "; 48 blocks would decide"), (49, "would not decide"), (None, "would not")],
+)
+def test_no_more_blocks_are_asked_for_than_a_check_ever_runs(enough: int | None, said: str) -> None:
+    change = Estimate(1.01, 0.9, 1.1, 8)
+    words = show.time_in_words(Judgement("undecided", change, 0.1, 0.1, 8, enough))
+    assert said in words
+    assert "48 blocks" in words or enough == 20
+    assert "blocks" not in show.time_in_words(Judgement("no difference", change, 0.1, 0.1, 8))
+
+
 def test_the_summary_says_what_is_confirmed_open_and_missing() -> None:
     assert show.summary([SLOWER, BROKEN]) == (
         "2 confirmed regressions: resize.opencv_linear, resize.<b>; B fails more often: resize.<b>."
     )
     assert show.summary([SAME, ABSENT]) == (
-        "No confirmed regression; undecided (more time would decide): resize.tf_image; not measured: resize.late."
+        "No confirmed regression; undecided: resize.tf_image; not measured: resize.late."
     )
     assert show.summary([LACKING]) == (
         "No confirmed regression; skipped on both sides (torch is not installed: run `make engines`): batching.torch_0."

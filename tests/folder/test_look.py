@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 
+import msgspec
 import pytest
 from PIL import Image
 
 from loaders._errors import InputError
 from loaders._folder import words
 from loaders._folder.look import look
+from loaders._folder.written.files import files_of
 from tests.folder import made
 
 
@@ -46,6 +50,43 @@ def test_an_odd_folder_is_told_as_it_is(tmp_path: Path) -> None:
         ".gif",
     ):
         assert part in said
+
+
+def test_names_that_are_not_utf_8_are_counted_and_not_measured(tmp_path: Path) -> None:
+    made.folder(tmp_path, 4)
+    odd = tmp_path / "label0" / os.fsdecode(b"caf\xe9.png")
+    try:
+        made.image(tmp_path / "plain.png", 9).rename(odd)
+    except OSError:
+        pytest.skip("this system's names are UTF-8")
+    seen, files = look(tmp_path, 16, 16)
+    assert (seen.images, seen.odd_names, len(files)) == (4, 1, 4)
+    assert "not UTF-8: 1 more" in " ".join(words.seen(seen))
+    msgspec.json.encode(files)
+    assert len(files_of(tmp_path)) == 5, "a loader reads it"
+    shutil.rmtree(tmp_path / "label1")
+    for path, _ in files:
+        Path(path).unlink(missing_ok=True)
+    with pytest.raises(InputError, match="1 have names that are not UTF-8"):
+        look(tmp_path, 16, 16)
+
+
+def test_links_are_followed_but_not_in_circles_and_a_folder_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    """A label that is missing would give its number to the next one."""
+    made.folder(tmp_path / "elsewhere", 2, labels=1)
+    made.folder(tmp_path / "photos", 2, labels=1)
+    (tmp_path / "photos" / "dog").symlink_to(tmp_path / "elsewhere", target_is_directory=True)
+    (tmp_path / "photos" / "label0" / "back").symlink_to(tmp_path / "photos", target_is_directory=True)
+    (tmp_path / "photos" / "again").symlink_to(tmp_path / "photos" / "label0", target_is_directory=True)
+    found = files_of(tmp_path / "photos")
+    assert [label for _, label in found] == [0, 0, 1, 1, 2, 2]
+    assert [Path(path).relative_to(tmp_path / "photos").parts[0] for path, _ in found[::2]] == [
+        "again",
+        "dog",
+        "label0",
+    ]
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        files_of(tmp_path / "nowhere")
 
 
 def test_two_images_with_one_label_are_a_folder(tmp_path: Path) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import time
 import tracemalloc
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -10,9 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from loaders._advise.command import source_in_words
 from loaders._folder import advice, race, words
 from loaders._folder.look import Look
-from loaders._trial import Record
+from loaders._folder.written.files import files_of
+from loaders._trial import Record, log, machine
+from loaders._trial.metrics import Metrics
 from tests.folder import made
 
 AMOUNTS = [12, 24, 48]
@@ -215,6 +221,63 @@ def test_a_folder_that_changes_meanwhile_is_said(tmp_path: Path) -> None:
     assert "failed, so that it is not written out: wrong output: too few. Images are gone meanwhile (1)" in words.again(
         told
     )
+
+
+def test_an_answer_that_needs_more_than_there_is_when_measured_again_is_not_written_out() -> None:
+    found = made.raced(made.wanted(memory=2**28), AMOUNTS, made.records(AMOUNTS, 6))
+    answer = advice.advice(SEEN, found, "answered", "").answer
+    assert answer.recommended
+    for needed, problem in ((2**28, ""), (2**29, "it needed 512 MiB, more than the 256 MiB that there are")):
+        metrics = msgspec.structs.replace(found.records[0].metrics, needed_memory=needed)
+        told = advice.again(found, answer, msgspec.structs.replace(found.records[0], metrics=metrics))
+        assert told
+        assert told.problem == problem
+
+
+def test_what_goes_on_with_a_race_is_said_as_it_works() -> None:
+    """The loader that was written is not written over unless that is asked for."""
+    found = advised(made.wanted(), made.records(AMOUNTS, 2))
+    open_ = msgspec.structs.replace(found, ended="time")
+    assert words.ended(open_).endswith("; the same command goes on.")
+    assert words.ended(msgspec.structs.replace(open_, module="loader")).endswith(
+        "; the same command with --force goes on."
+    )
+
+
+def test_batches_are_said_as_they_were_measured() -> None:
+    found = advised(made.wanted(), made.records(AMOUNTS, 6)).answer
+    assert f"samples in batches of {made.BATCH}." in source_in_words(found)
+    larger = msgspec.structs.replace(found, settings=msgspec.structs.replace(found.settings, batch=64))
+    assert "Memory with batches of 64 is extrapolated" in source_in_words(larger)
+    assert "extrapolated" not in source_in_words(found)
+
+
+@pytest.mark.parametrize("change", ["nothing", "written over", "gone", "another version", "another commit"])
+def test_a_race_goes_on_only_with_the_same_images_and_software(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    monkeypatch.setenv("LOADERS_RESULTS", str(tmp_path / "results"))
+    photos = made.folder(tmp_path / "photos", 3 * made.BATCH)
+    files, asked = files_of(photos), made.wanted(photos)
+    for path, _ in files:
+        os.utime(path, (1e9, 1e9))
+    first = race.prepare(asked, files, 1000.0)
+    for each in made.records(first.amounts, 1):
+        environment = msgspec.structs.replace(
+            each.environment, cpu=machine.processor(), commit=machine.commit(), packages=machine.packages()
+        )
+        ran = {"environment": environment, "started": datetime.now(UTC).isoformat(), "metrics": Metrics()}
+        log.append(first.directory / log.NAME, msgspec.structs.replace(each, **ran))
+    if change == "written over":
+        made.image(Path(files[0][0]), 7, 48, 64)
+        os.utime(files[0][0], (time.time() + 60, time.time() + 60))
+    if change == "gone":
+        Path(files[0][0]).unlink()
+    if change == "another version":
+        monkeypatch.setattr(machine, "packages", lambda: {"tensorflow": "another"})
+    if change == "another commit":
+        monkeypatch.setattr(machine, "commit", lambda: "b" * 40)
+    assert bool(race.prepare(asked, files, 1000.0).records) is (change == "nothing")
 
 
 def test_no_trial_is_begun_that_would_not_end_in_time(results: Path) -> None:

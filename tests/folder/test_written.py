@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -88,6 +89,39 @@ def test_each_delivers_every_readable_image_once_an_epoch(tmp_path: Path) -> Non
         assert max(found["sizes"]) == made.BATCH, name
         assert all(loss == loss for loss in found["losses"]), f"{name}: not a number"
     assert not list(photos.rglob("*.npy")), "nothing is written into the folder"
+
+
+FULL = """
+import errno, os, sys
+sys.path.insert(0, sys.argv[1])
+import memory_map
+
+def full(*_):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+os.posix_fallocate = full
+try:
+    memory_map.convert(memory_map.files_of(sys.argv[2]))
+except OSError as error:
+    print(error.strerror, [*memory_map.CACHE.iterdir()])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="this system cannot reserve room on a disk")
+def test_a_full_disk_is_an_error_that_leaves_nothing_behind(tmp_path: Path) -> None:
+    """Without the room, the process would end when a page of the mapped file is touched, without a word."""
+    photos = made.folder(tmp_path / "photos", 3)
+    (tmp_path / "memory_map.py").write_text(_text("memory_map"))
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, str(tmp_path), str(photos)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.stdout.splitlines()[-1:] == ["No space left on device []"], done.stderr
 
 
 @pytest.mark.parametrize("name", written.names())

@@ -14,13 +14,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from loaders._errors import InputError
 from loaders._probe import asked, target, truths, words
 from loaders._probe.found import found
 from loaders._probe.pair import Pair
 from loaders._trial.steady import REPEATS
 from tests.conftest import ROOT
+from tests.trial.test_log import RECORD
 
 pytestmark = pytest.mark.usefixtures("results")
 
@@ -201,6 +204,23 @@ def test_bad_input_is_one_message(probe: Probe, text: str, arguments: list[str],
     assert said in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
+
+
+def test_a_trial_that_hangs_when_others_have_ended_is_a_failure_and_no_bad_input(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    metrics = msgspec.structs.replace(RECORD.metrics, peak_memory=1)
+    hung = msgspec.structs.replace(RECORD, status="timed_out", message="stood still for 60 s", metrics=metrics)
+    monkeypatch.setattr(asked, "run_trial", lambda *_, **__: hung)
+    plan = asked.Asked(target.Target("train.py", "make", {}, "."))
+    with pytest.raises(InputError, match="if it never ends, give the length of an epoch"):
+        asked.run(plan)
+    assert asked.run(plan, 2, first=False) is hung
+    pair = Pair(plan, plan)
+    pair.first["a"] = RECORD
+    assert pair.trial("a", 3)["status"] == "timed_out"
+    with pytest.raises(InputError, match="if it never ends"):
+        pair.trial("b", 3)
 
 
 def test_what_it_raises_is_said_with_what_was_measured_until_then(probe: Probe) -> None:

@@ -10,16 +10,12 @@ import ast
 import pkgutil
 import re
 import sys
-import textwrap
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 
 HERE = Path(__file__).parent
 SHARED = ("dataset", "decoded", "end", "files", "image")
-
-WORDS = 119
-"""Of a line."""
 
 
 def names() -> list[str]:
@@ -108,8 +104,3 @@ def _parsed(part: str) -> ast.Module:
 
 def _text(part: str) -> str:
     return (HERE / f"{part}.py").read_text("utf-8")
-
-
-def wrapped(text: str) -> str:
-    """Return paragraphs as lines of a docstring."""
-    return "\n\n".join(textwrap.fill(each, WORDS, break_on_hyphens=False) for each in text.split("\n\n"))

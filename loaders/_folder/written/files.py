@@ -14,13 +14,24 @@ File = tuple[str, int]
 def files_of(folder: str | Path) -> list[File]:
     """Return the images below a folder, each with its label: the first subfolder in its path, numbered by name.
 
-    Images that lie in the folder itself come first in that order, if there are any.
+    They are sorted by label: shuffle them before some are held out. Images that lie in the folder itself come first, if
+    there are any. Links are followed; a folder that cannot be read raises, as its label would be missing.
     """
     found: dict[str, list[str]] = {}
-    for directory, below, names in os.walk(folder):
-        below[:] = sorted(name for name in below if not name.startswith("."))
+    for directory, below, names in os.walk(folder, onerror=_refuse, followlinks=True):
+        below[:] = sorted(name for name in below if not (name.startswith(".") or leads_back(directory, name)))
         first = Path(directory).relative_to(folder).parts[:1]
         images = [name for name in sorted(names) if name.lower().endswith(SUFFIXES) and not name.startswith(".")]
         found.setdefault("".join(first), []).extend(str(Path(directory, name)) for name in images)
     labels = sorted(name for name, paths in found.items() if paths)
     return [(path, label) for label, name in enumerate(labels) for path in found[name]]
+
+
+def _refuse(error: OSError) -> None:
+    raise error
+
+
+def leads_back(directory: str, name: str) -> bool:
+    """Whether a subfolder is a link to one that it lies in, so that following it would never end."""
+    link = Path(directory, name)
+    return link.is_symlink() and Path(directory).resolve().is_relative_to(link.resolve())

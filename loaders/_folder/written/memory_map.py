@@ -36,8 +36,19 @@ def convert(files: Sequence[File]) -> Path:
     if not file.exists():
         CACHE.mkdir(parents=True, exist_ok=True)
         begun = file.with_suffix(f".{os.getpid()}")
-        images = np.lib.format.open_memmap(str(begun), "w+", np.uint8, (len(files), HEIGHT, WIDTH, 3))
-        np.save(file.with_suffix(".places.npy"), fill(images, files))
-        images.flush()
-        begun.replace(file)
+        try:
+            images = np.lib.format.open_memmap(str(begun), "w+", np.uint8, (len(files), HEIGHT, WIDTH, 3))
+            _reserve(begun)
+            np.save(file.with_suffix(".places.npy"), fill(images, files))
+            images.flush()
+            begun.replace(file)
+        finally:
+            begun.unlink(missing_ok=True)
     return file
+
+
+def _reserve(file: Path) -> None:
+    """Take the room on the disk now, where the system can: a page without room ends the process, without a word."""
+    if hasattr(os, "posix_fallocate"):
+        with file.open("r+b") as opened:
+            os.posix_fallocate(opened.fileno(), 0, file.stat().st_size)
