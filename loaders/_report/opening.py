@@ -143,10 +143,14 @@ def _writes(row: Row, baseline: Row) -> bool:
 
 
 def _leanest(fit: Fitted, among: Sequence[Row]) -> Row:
-    """Return, of the strategies that cannot be told from the fastest, the fastest of those that need least memory."""
+    """Return, of the strategies that cannot be told from the fastest, the fastest of those that need least memory.
+
+    One that needs an installation gives way to one that needs none.
+    """
     known = _level(fit, among)
     least = min((_memory(row) for row in known), key=lambda each: math.inf if each is None else each)
-    return next(row for row in known if least is None or not _is_more(_memory(row), least))
+    lean = [row for row in known if least is None or not _is_more(_memory(row), least)]
+    return min(lean, key=lambda row: bool(row.optional))
 
 
 def _level(fit: Fitted, among: Sequence[Row]) -> list[Row]:

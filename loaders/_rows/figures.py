@@ -115,6 +115,7 @@ def unmeasured(
         capacity=variant.capacity if variant else 0,
         asv_differs=variant.asv_differs if variant else None,
         engine=variant.engine if variant else "",
+        optional=tuple(variant.optional) if variant else (),
     )
 
 

@@ -141,7 +141,7 @@ class Row(msgspec.Struct, frozen=True):
         The strategy's code and the modules that it imports by name; empty if this checkout lacks it.
     is_outside
         Whether a ``--with`` file declares it.
-    capacity, engine, asv_differs
+    capacity, engine, optional, asv_differs
         See ``loaders._registry.Variant``.
     forked
         The rounds of the ``ok`` trials that ran in a fork of a server; all others ran in a fresh process.
@@ -206,6 +206,7 @@ class Row(msgspec.Struct, frozen=True):
     capacity: int = 0
     asv_differs: Cause | None = None
     engine: str = ""
+    optional: tuple[str, ...] = ()
     forked: list[int] = []
     forked_start: float | None = None
 

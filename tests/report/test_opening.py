@@ -90,6 +90,14 @@ def test_of_those_that_cannot_be_told_apart_the_leanest_is_advised() -> None:
     assert "the leanest of 3 that cannot be told apart" in line.because
 
 
+def test_what_needs_an_installation_gives_way_to_what_needs_none_unless_it_is_faster() -> None:
+    memory = {"path_generator": 0.0, "path_generator_pool": 0.0, "pool_simplejpeg": 0.0}
+    for seconds, taken in ((0.5, "path_generator_pool"), (0.3, "pool_simplejpeg")):
+        times = {"path_generator": 1.0, "path_generator_pool": 0.501, "pool_simplejpeg": seconds}
+        (line,) = opening.advice([_sized(times, memory, {})])
+        assert line.strategy == taken
+
+
 def test_none_is_called_the_leanest_where_memory_cannot_be_told_apart_either() -> None:
     """2.3 MiB are not leaner than 2.7, nor 102 than 100: then the fastest of them is advised."""
     for little, more in ((2.3, 2.7), (100.0, 102.0)):
