@@ -45,7 +45,8 @@ class Advised(msgspec.Struct, frozen=True):
 class Source(msgspec.Struct, frozen=True):
     """Where an answer's figures come from: one run of one question, at one commit, on one processor.
 
-    ``peaks`` says how peaks of memory were read; ``given`` holds the environment variables that were set for all.
+    ``peaks`` says how peaks of memory were read; ``given`` holds the environment variables that were set for all;
+    ``batch`` is the number of samples in a batch.
     """
 
     machine: str

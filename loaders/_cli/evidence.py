@@ -31,11 +31,11 @@ def command(names: Sequence[str], repetitions: int, noise: Path | None, *, as_js
     """Count how often the judge, the check, the recommendations and the law of memory are wrong.
 
     `simulation`, `rounds` and `checks` add the noise of real trials to known truths: to comparisons of fixed rounds, of
-    rounds that go to what is open, and to checks. `replay` checks recommendations against an
-    independent second reading of the raw trials, by default those of all the project's machines. `law` compares
-    predictions with trials of four times the data. `pairing` shows how the times of a strategy and its baseline vary
-    together from round to round. `start` counts what `selftest --start` has measured, and `copies` how often memory
-    that workers copy is found to grow; both read this machine's own trials.
+    rounds that go to what is open, and to checks. `replay` checks recommendations against an independent second reading
+    of the raw trials, by default those of all the project's machines. `law` compares predictions with trials of four
+    times the data. `pairing` shows how the times of a strategy and its baseline vary together from round to round.
+    `start` counts what `selftest --start` has measured, and `copies` how often memory that workers copy is found to
+    grow; both read this machine's own trials.
 
     Each experiment is saved when it ends. The exit code is 1 if a count misses its target by more than chance explains.
     """

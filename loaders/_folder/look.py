@@ -130,7 +130,7 @@ def _others(folder: Path) -> dict[str, int]:
     """Count the files that are no images, by suffix."""
     found: Counter[str] = Counter()
     for directory, below, names in os.walk(folder, followlinks=True):
-        below[:] = [name for name in below if not (name.startswith(".") or files.leads_back(directory, name))]
+        below[:] = files.followed(directory, below)
         found.update(
             Path(name).suffix.lower() or "no suffix"
             for name in names

@@ -398,14 +398,14 @@ def settings_of(wanted: Wanted) -> dict[str, int]:
 def _goes_on(before: Sequence[Record], directory: Path, files: Sequence[File]) -> bool:
     """Whether earlier trials may be joined: recent, of these images as they are, by this processor and software."""
     sample = msgspec.json.decode((directory / SAMPLE).read_bytes(), type=list[File])
-    first = before[0]
+    begun, installed = datetime.fromisoformat(before[0].started), machine.packages()
     return (
-        datetime.now(UTC) - datetime.fromisoformat(first.started) < WITHIN
+        datetime.now(UTC) - begun < WITHIN
         and sample == list(files[: len(sample)])
         and {each.environment.cpu for each in before} <= {machine.processor(), ""}
         and {each.environment.commit for each in before} == {machine.commit()}
-        and all(each.environment.packages in ({}, machine.packages()) for each in before)
-        and not _have_changed([path for path, _ in sample], since=datetime.fromisoformat(first.started).timestamp())
+        and all(each.environment.packages in ({}, installed) for each in before)
+        and not _have_changed((path for path, _ in sample), since=begun.timestamp())
     )
 
 

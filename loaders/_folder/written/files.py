@@ -19,7 +19,7 @@ def files_of(folder: str | Path) -> list[File]:
     """
     found: dict[str, list[str]] = {}
     for directory, below, names in os.walk(folder, onerror=_refuse, followlinks=True):
-        below[:] = sorted(name for name in below if not (name.startswith(".") or leads_back(directory, name)))
+        below[:] = sorted(followed(directory, below))
         first = Path(directory).relative_to(folder).parts[:1]
         images = [name for name in sorted(names) if name.lower().endswith(SUFFIXES) and not name.startswith(".")]
         found.setdefault("".join(first), []).extend(str(Path(directory, name)) for name in images)
@@ -31,7 +31,11 @@ def _refuse(error: OSError) -> None:
     raise error
 
 
-def leads_back(directory: str, name: str) -> bool:
-    """Whether a subfolder is a link to one that it lies in, so that following it would never end."""
-    link = Path(directory, name)
-    return link.is_symlink() and Path(directory).resolve().is_relative_to(link.resolve())
+def followed(directory: str, below: list[str]) -> list[str]:
+    """Return the subfolders without those that are hidden, or links to one that they lie in, which would never end."""
+
+    def leads_back(name: str) -> bool:
+        link = Path(directory, name)
+        return link.is_symlink() and Path(directory).resolve().is_relative_to(link.resolve())
+
+    return [name for name in below if not (name.startswith(".") or leads_back(name))]
