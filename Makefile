@@ -45,13 +45,14 @@ bench: setup ## Compare on photographs, 4 minutes at a time: make bench MINUTES=
 
 full: setup ## Run the full suite under asv, hours; interrupted, the same command continues
 	@# The first question begins with the default cases of all. One at a time, as asv saves when it ends. Exit code 2 says
-	@# that a benchmark failed, which the page shows.
+	@# that a benchmark failed, which the page shows. It is run again by the same command, as a full disk may be the reason;
+	@# what its trials have measured is not measured again.
 	@set -e; \
 	machine=$$($(BIN)/python -c 'from loaders._trial.machine import machine_name; print(machine_name())'); \
 	grep -qs "\"$$machine\"" ~/.asv-machine.json || $(BIN)/asv machine --machine "$$machine" --yes; \
 	commit=$$(git log -1 --first-parent --format=%H -- loaders benchmarks pyproject.toml); \
 	for file in benchmarks/[a-z]*.py; do \
-		LOADERS_FULL=1 LOADERS_SIZE=full $(BIN)/asv run --machine "$$machine" --skip-existing \
+		LOADERS_FULL=1 LOADERS_SIZE=full $(BIN)/asv run --machine "$$machine" --skip-existing-successful \
 			--bench "^$$(basename "$$file" .py)\." "$$commit^!" || [ $$? -eq 2 ]; \
 	done
 
@@ -91,7 +92,7 @@ pages: setup ## Write asv's site with the comparison page in it, as it is deploy
 	done
 	@echo "open $(CURDIR)/$(SITE)/comparison.html, or all of it: $(BIN)/asv preview"
 
-evidence: engines ## Repeat what must be repeated to be believed, hours; interrupted, the same command continues
+evidence: engines ## Repeat what must be repeated to be believed, hours; interrupted, measuring continues
 	@# Exit code 1 says that a count misses its target; the page shows which.
 	$(LOADERS) selftest --subject tensorflow || [ $$? -eq 1 ]
 	$(LOADERS) selftest --start || [ $$? -eq 1 ]

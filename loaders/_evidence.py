@@ -319,7 +319,7 @@ def _by_need(made: _Simulated, until: float) -> tuple[dict[str, float], list[Rec
     due = set(names)
     for index in range(MOST_ROUNDS):
         if index >= WHOLE_ROUNDS and index in LOOKS:
-            due &= goes_on(records, until)
+            due = goes_on(records, until)
         records += [
             Record(
                 question=SIMULATED,

@@ -82,6 +82,8 @@ class Law(msgspec.Struct, frozen=True):
         For each amount, in bytes: the ends of the interval of the mean of three further trials, resolution included.
     besides
         In bytes a sample: what each takes besides, which the points leave out because it is known exactly.
+    once
+        In bytes: what is needed besides, however many samples there are.
     """
 
     kind: Kind
@@ -92,6 +94,7 @@ class Law(msgspec.Struct, frozen=True):
     beyond: Beyond | None = None
     spans: list[tuple[float, float] | None] = []
     besides: float = 0.0
+    once: float = 0.0
 
     def at(self, samples: int) -> Estimate | None:
         """Return the mean memory of three further trials with this many samples, in bytes, with its 95 % interval.
@@ -99,7 +102,7 @@ class Law(msgspec.Struct, frozen=True):
         Between two amounts the interval spans those of both, because where between them memory rose was not seen.
         ``None`` beyond the measured amounts if the law is unknown.
         """
-        found, more = self._measured(samples), self.besides * samples
+        found, more = self._measured(samples), self.besides * samples + self.once
         if found is None:
             return None
         low, high = (None if each is None else each + more for each in (found.low, found.high))
@@ -110,7 +113,8 @@ class Law(msgspec.Struct, frozen=True):
             return None
         last, reached = self.points[-1]
         if samples > last:
-            return _predicted(self.beyond, samples - last, last, reached.count) if self.beyond else None
+            count = min(reached.count, self.per_sample.count) if self.per_sample else reached.count  # as its interval
+            return _predicted(self.beyond, samples - last, last, count) if self.beyond else None
         upper = next(index for index, (amount, _) in enumerate(self.points) if amount >= samples)
         amount, above = self.points[upper]
         span = self.spans[upper]

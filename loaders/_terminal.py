@@ -36,6 +36,7 @@ from loaders._evidence import Experiment
 from loaders._figures import declared
 from loaders._resolution import Calibration
 from loaders._rows import FIGURES, Comparison, Row
+from loaders._rows.figures import OF_TREE, is_untold
 from loaders._trial.growth import Growth
 from loaders._trial.metrics import MemoryTrace, Metrics
 from loaders._trial.record import SCHEMA, Record, Trial
@@ -245,7 +246,7 @@ def show_advice(found: Advice, out: Path) -> None:
     _output.print(table(found.answer))
     if found.module:
         _output.print(f"Written: {out}. To train with it:", markup=False, highlight=False, soft_wrap=True)
-        _output.print(words.usage(found), markup=False, highlight=False, soft_wrap=True)
+        _output.print(words.usage(found, words.path(found)), markup=False, highlight=False, soft_wrap=True)
 
 
 def told_of_selftest(tally: Tally) -> None:
@@ -367,6 +368,9 @@ def show_trial(record: Record) -> None:
     figures = declared(Metrics)
     for name, value in msgspec.structs.asdict(record.metrics).items():
         if value is None or isinstance(value, list | MemoryTrace):
+            continue
+        if is_untold(record) and name in (*OF_TREE, "memory_by_role", "memory_growth"):
+            table.add_row(name, "unknown: how much its processes hold together could not be read")
             continue
         if isinstance(value, Growth):
             table.add_row(name, growth_in_words(value))

@@ -15,7 +15,10 @@ from typing import Any, ClassVar
 import msgspec
 import pytest
 
-from loaders import _compare, _registry, _rows
+from loaders import _claims, _compare, _registry, _rows
+from loaders._claims import Claim
+from loaders._claims._declare import Found
+from loaders._claims._evidence import Figures, below, part_of
 from loaders._compare import Plan, plans, running, schedule
 from loaders._compare.schedule import GIVE_UP_AFTER
 from loaders._corpus import Corpus
@@ -118,7 +121,11 @@ def test_an_interrupted_run_loses_nothing_and_is_continued(planned: Plan, runner
 
 
 def test_a_finished_run_is_measured_anew(planned: Plan, runner: Runner) -> None:
-    first, second = _compare.run(planned), _compare.run(planned)
+    said: list[str] = []
+    first = _compare.run(planned, say=said.append)
+    assert said == []
+    second = _compare.run(planned, say=said.append)
+    assert said == [f"measuring anew: the run of {first[0].started} is complete, or older than 24 hours"]
     assert len(runner.ran) == 36
     assert first[0].started <= second[0].started
 
@@ -276,6 +283,46 @@ def test_a_difference_that_only_just_shows_goes_on(slower: float, *, goes_on: bo
     assert row.ratio
     assert row.ratio.verdict == "more", "it is decided"
     assert schedule.goes_on(records, until=0.5) == ({baseline, "mixed_copy"} if goes_on else set())
+
+
+@pytest.mark.parametrize(
+    ("apart", "until", "staged", "goes_on"),
+    [(0.0, 0.5, False, True), (0.5, 0.5, False, False), (0.0, None, False, False), (0.0, 0.5, True, False)],
+)
+def test_what_an_undecided_claim_rests_on_goes_on(
+    planned: Plan, monkeypatch: pytest.MonkeyPatch, apart: float, until: float | None, *, staged: bool, goes_on: bool
+) -> None:
+    """Neither of the two may be the fastest, and both surely differ from the baseline."""
+
+    def differ(figures: Figures) -> Found:
+        """One takes less time than the other."""
+        return [part_of(figures.ratio("selection", "mixed_copy", "list_to_list", "times"), below())], "said"
+
+    monkeypatch.setattr(_claims, "claims", lambda: [Claim("X1", "selection", "they differ", "rule", differ)])
+    case = {"images": "500"}
+    records = []
+    for index in range(8):
+        noise = 0.1 * (-1) ** (index // 2)
+        takes = {
+            "permutation_index": 1.0,
+            "numpy_to_numpy": 20.0,
+            "mixed_copy": 5 * math.exp(noise + apart),
+            "list_to_list": 5 * math.exp(-noise),
+        }
+        for name, seconds in takes.items():
+            metrics = msgspec.structs.replace(
+                RECORD.metrics, epoch_time=seconds, sample_time=seconds, peak_memory=2**26
+            )
+            record = msgspec.structs.replace(RECORD, strategy=name, case=case, round=index, run="r", metrics=metrics)
+            records.append(record)
+    strategies = tuple(dict.fromkeys(each.strategy for each in records))
+    plan = dataclasses.replace(planned, strategies=strategies, cases=(case,), rounds=24, until=until, staged=staged)
+    found = schedule.claimed(plan, records)
+    assert bool(found) is goes_on
+    due = {name for each in schedule.of_round([plan], {"selection": records}, 8, {}) for name in each.strategies}
+    assert ({"mixed_copy", "list_to_list"} <= due) is goes_on
+    later = [msgspec.structs.replace(each, round=each.round + 8) for each in records]
+    assert schedule.claimed(plan, [*records, *later]) == found, "they are looked at once"
 
 
 def test_those_that_keep_nothing_go_on_until_it_is_known_which_of_them_is_fastest() -> None:
@@ -467,6 +514,20 @@ def test_published_start_figures_come_from_the_first_rounds_of_the_default_cases
             assert len({each.process for each in of_block}) == 1
 
 
+def test_all_amounts_of_data_start_alike_where_one_of_them_must_start_fresh(
+    corpus: Corpus, served: type[Server]
+) -> None:
+    """A law of memory needs rounds that have every amount, and no ratio joins a fresh trial with a forked one."""
+    full = Corpus(corpus.root, msgspec.structs.replace(corpus.manifest, size="full"))
+    planned = _compare.plan("caching", full, all_cases=True, rounds=8)
+    for settings, expected in ((True, {True}), (False, {True, False})):
+        known = [each for each in planned.strategies if settings or planned.may_fork(each)]
+        plan = dataclasses.replace(planned, strategies=tuple(known))
+        found = list(schedule.blocks([plan], {"caching": []}))
+        assert {each.fresh for each in found} == expected
+        assert {each.fresh for each in found if each.index >= plans.FRESH_ROUNDS} == {settings}
+
+
 def test_other_amounts_of_data_are_forked_from_the_first_round_on(corpus: Corpus, served: type[Server]) -> None:
     full = Corpus(corpus.root, msgspec.structs.replace(corpus.manifest, size="full"))
     planned = _compare.plan("batching", full, all_cases=False)
@@ -568,8 +629,8 @@ def test_trials_may_be_repeated_but_not_all_of_them(
 
 def test_a_quick_plan_runs_what_carries_the_finding_and_outside_strategies(corpus: Corpus) -> None:
     quick = _compare.plan("read_order", corpus, quick=True)
-    assert quick.strategies == ("range_indexed", "parallel_reads")
-    assert quick.trials == 2 * 6  # at three amounts of data, for the law of memory
+    assert quick.strategies == ("range_indexed", "parallel_reads", "interleave_sequential")
+    assert quick.trials == 3 * 6  # at three amounts of data, for the law of memory
     assert {case["record"] for case in quick.cases} == {"jpeg"}
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
+import pytest
 
+from loaders import _terminal
 from loaders._advise import command
 from loaders._advise.choose import Settings
 from loaders._report import page, sets
@@ -79,6 +83,30 @@ def test_advice_rests_on_sampled_resident_sets_says_so_and_excludes_trees() -> N
     assert {each.name: each.kind for each in told.strategies}[WORKERS] != "memory unknown"
     linux = msgspec.structs.replace(WHERE, memory_method=memory.KernelPeak.method)
     assert "resident sets" not in command.advise(records(where=linux), "batching", CASE, asked, "box").because
+
+
+def test_a_single_trial_does_not_show_what_could_not_be_read(capsys: pytest.CaptureFixture[str]) -> None:
+    untold = next(each for each in records() if each.strategy == WORKERS)
+    for record, is_known in ((untold, False), (records(tells_tree=True)[-1], True)):
+        assert record.strategy == WORKERS
+        _terminal.show_trial(record)
+        lines = capsys.readouterr().out.splitlines()
+        said = [line.split(maxsplit=1)[1] for line in lines if line.split()[:1] in (["peak_memory"], ["needed_memory"])]
+        assert len(said) == 2
+        assert all(each.startswith("unknown: ") is not is_known for each in said)
+
+
+def test_what_every_trial_imports_is_imported_on_windows_too() -> None:
+    """Its module of signals has few of them, and it has neither forks nor process groups."""
+    few = (
+        "import os, signal, subprocess, multiprocessing.util, asyncio, selectors\n"
+        "for name in ('SIGCHLD', 'SIGKILL', 'SIGSTOP', 'SIGHUP', 'pthread_sigmask', 'sigwait'): delattr(signal, name)\n"
+        "for name in ('killpg', 'setsid', 'getppid', 'waitid', 'sched_getaffinity'): delattr(os, name)\n"
+        "import loaders.__main__, loaders._cli.compare, loaders._compare, loaders._trial, loaders._trial.child\n"
+        "import loaders._trial.keeper, loaders._trial.watch"
+    )
+    done = subprocess.run([sys.executable, "-c", few], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_where_only_a_tree_is_left_the_reason_is_named() -> None:

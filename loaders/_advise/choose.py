@@ -314,10 +314,13 @@ def memory_of(candidate: Candidate, law: Law, settings: Settings) -> Estimate | 
         return predicted
     slope = law.per_sample.value if law.kind == "linear" and law.per_sample else 0.0
     reached = min(settings.samples, amount.samples)
-    fixed = max(0.0, (law.at(reached) or predicted).value - slope * reached)
-    more = (settings.batch / candidate.batch - 1) * fixed
-    high = None if predicted.high is None else predicted.high + more
-    return Estimate(predicted.value + more, predicted.low, high, predicted.count)
+    held, times = law.at(reached) or predicted, settings.batch / candidate.batch - 1
+
+    def more(memory: float) -> float:
+        return times * max(0.0, memory - slope * reached)
+
+    high = None if predicted.high is None or held.high is None else predicted.high + more(held.high)
+    return Estimate(predicted.value + more(held.value), predicted.low, high, predicted.count)
 
 
 def _waits(candidate: Candidate, settings: Settings, *, steady: bool) -> dict[int, float]:

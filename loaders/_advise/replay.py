@@ -157,7 +157,9 @@ def _bound(trials: Sequence[Record], capacity: int, settings: Settings) -> float
         below = sorted(points)[-2]
         rounds = points[most].keys() & points[below].keys()
         by_data = sum(points[most][each] - points[below][each] for each in rounds) / len(rounds) / (most - below)
-    return predicted.high + max(0.0, held.value - by_data * min(samples, most)) * (settings.batch - 32) / 32
+    if held.high is None:
+        return None
+    return predicted.high + max(0.0, held.high - by_data * min(samples, most)) * (settings.batch - 32) / 32
 
 
 def _total(trials: Sequence[Record], settings: Settings) -> dict[int, float]:

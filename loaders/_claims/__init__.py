@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import msgspec
 
 from loaders._claims._declare import Claim, claims
-from loaders._claims._evidence import SINGLE, Figures, NotMeasuredError, Part, Verdict, settle
+from loaders._claims._evidence import SINGLE, Asked, Figures, NotMeasuredError, Part, Verdict, settle
 from loaders._rows import Comparison
 
 __all__ = ["Claim", "Ruling", "claims", "counted", "judged"]
@@ -24,32 +24,37 @@ __all__ = ["Claim", "Ruling", "claims", "counted", "judged"]
 class Ruling(msgspec.Struct, frozen=True):
     """A claim with its verdict; ``measured`` is the figure that decided it, or what is missing.
 
-    ``reached`` says whether all that the rule needs was measured, and more than once: a part decides nothing.
+    ``reached`` says whether all that the rule needs was measured, and more than once: a part decides nothing;
+    ``asked`` which rows it rests on.
     """
 
     claim: Claim
     verdict: Verdict
     measured: str
     reached: bool = True
+    asked: list[Asked] = []
 
 
-def judged(comparisons: Sequence[Comparison]) -> list[Ruling]:
-    """Return every claim with its verdict."""
+def judged(comparisons: Sequence[Comparison], strictness: int = 1) -> list[Ruling]:
+    """Return every claim with its verdict, corrected as if there were ``strictness`` times as many claims."""
     figures = Figures(comparisons)
     found: list[tuple[Claim, list[Part], str]] = []
+    asked: list[list[Asked]] = []
     for claim in claims():
-        figures.has_single = False
+        figures.has_single, figures.asked = False, []
         try:
             parts, said = claim.judge(figures)
             found.append((claim, [], f"{said}; {SINGLE}") if figures.has_single else (claim, parts, said))
         except NotMeasuredError as missing:
             found.append((claim, [], str(missing)))
-    verdicts = iter(settle([parts for _, parts, _ in found if parts]))
+        asked.append(figures.asked)
+    judgeable = [parts for _, parts, _ in found if parts]
+    verdicts = iter(settle(judgeable, len(found) * strictness if strictness > 1 else 0))
     rulings = []
-    for claim, parts, said in found:
+    for (claim, parts, said), rows in zip(found, asked, strict=True):
         nothing: Verdict = "not asked here" if claim.unasked else "undecided here"
         verdict, needed = next(verdicts) if parts else (nothing, "")
-        rulings.append(Ruling(claim, verdict, "; ".join(filter(None, [said, needed])), reached=bool(parts)))
+        rulings.append(Ruling(claim, verdict, "; ".join(filter(None, [said, needed])), bool(parts), rows))
     return rulings
 
 

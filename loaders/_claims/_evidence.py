@@ -59,6 +59,15 @@ class Shown:
         return "does not hold" if self.fails <= level else "undecided here"
 
 
+@dataclass(frozen=True)
+class Asked:
+    """A row that a claim rests on."""
+
+    question: str
+    strategy: str
+    case: dict[str, str]
+
+
 Test = Callable[[Difference], Shown]
 
 
@@ -203,12 +212,14 @@ def ratio_of(difference: Difference) -> Estimate:
 class Figures:
     """The rows of one result set, by name.
 
-    ``has_single`` says whether any figure that was asked for, since it was last cleared, rests on a single round.
+    ``has_single`` says whether any figure that was asked for, since it was last cleared, rests on a single round, and
+    ``asked`` which rows: by question, strategy and case.
     """
 
     has_single = False
 
     def __init__(self, comparisons: Sequence[Comparison]) -> None:
+        self.asked: list[Asked] = []
         self._comparisons = {each.question: each for each in comparisons}
         self._fits: dict[tuple[str, Figure, tuple[tuple[tuple[str, str], ...], ...]], Fitted] = {}
 
@@ -231,6 +242,7 @@ class Figures:
         wanted = self._case(question, case)
         for row in self.comparison(question).rows:
             if (row.strategy, row.case) == (strategy, wanted):
+                self.asked.append(Asked(question, strategy, wanted))
                 if not row.samples:
                     raise NotMeasuredError(f"{strategy}: {row.status}")
                 self.has_single |= row.samples == 1
@@ -240,11 +252,13 @@ class Figures:
     def ratio(self, question: str, one: str, other: str, figure: Figure, **case: str) -> Difference:
         """Return the ratio of two strategies' figures in one case, paired by round."""
         wanted = self._case(question, case)
+        self.asked += [Asked(question, one, wanted), Asked(question, other, wanted)]
         return self._found(self._fit(question, figure, [wanted]).difference(_key(one, wanted), _key(other, wanted)))
 
     def growth_with(self, question: str, strategy: str, figure: Figure, axis: str, less: str, more: str) -> Difference:
         """Return the ratio of a strategy's figure with ``more`` on the axis to that with ``less``, paired by round."""
         few, many = self._case(question, {axis: less}), self._case(question, {axis: more})
+        self.asked += [Asked(question, strategy, few), Asked(question, strategy, many)]
         return self._found(
             self._fit(question, figure, [few, many]).difference(_key(strategy, many), _key(strategy, few))
         )
@@ -259,6 +273,8 @@ class Figures:
                 if len(found.points) < AMOUNTS:
                     raise NotMeasuredError(f"{strategy}: {found.why}")
                 self.has_single |= any(memory.count == 1 for _, memory in found.points)
+                amounts = asked.axes[asked.size_axis] if asked.size_axis else ()
+                self.asked += [Asked(question, strategy, {**wanted, asked.size_axis: amount}) for amount in amounts]
                 return found
         raise NotMeasuredError(f"{strategy} was not run with several amounts of data")
 
@@ -304,7 +320,8 @@ def of_trials(
 
     ``verdicts`` is a row's text: ``flat``, or ``flat in 2; undecided in 1``. A trial's verdict is right with a
     confidence of 99 %, and trials are independent. Undecided trials do not count; if the others contradict each other,
-    nothing is shown; with ``most``, nor is anything unless most trials decide.
+    nothing is shown; with ``most``, nor is anything unless most trials decide. The p-value is that of
+    so many wrong verdicts among all trials.
     """
     counts: Counter[Verdict] = Counter()
     undecided = 0
@@ -320,16 +337,20 @@ def of_trials(
     if len(counts) != 1 or (most and 2 * undecided >= samples):
         return Shown()
     ((way, count_),) = counts.items()
-    p = (1 - GROWTH_CONFIDENCE) ** count_
+    wrong = 1 - GROWTH_CONFIDENCE
+    p = math.fsum(math.comb(samples, n) * wrong**n * (1 - wrong) ** (samples - n) for n in range(count_, samples + 1))
     return {"holds": Shown(holds=p), "holds in part": Shown(partly=p)}.get(way, Shown(fails=p))
 
 
-def settle(claims: Sequence[Sequence[Part]]) -> list[tuple[Verdict, str]]:
-    """Return each claim's verdict, corrected by Holm's method, and for undecided claims what would decide them."""
+def settle(claims: Sequence[Sequence[Part]], among: int = 0) -> list[tuple[Verdict, str]]:
+    """Return each claim's verdict, corrected by Holm's method, and for undecided claims what would decide them.
+
+    They are corrected as if they were ``among`` so many, if that is more.
+    """
     surest = [min(_whole(parts), _mixed(parts)) for parts in claims]
-    rejected = holm(surest, ALPHA)
+    rejected = holm([*surest, *[1.0] * (among - len(surest))], ALPHA)
     order = sorted(range(len(claims)), key=surest.__getitem__)
-    levels = {index: ALPHA / (len(claims) - rank) for rank, index in enumerate(order)}
+    levels = {index: ALPHA / (max(among, len(claims)) - rank) for rank, index in enumerate(order)}
     return [
         (_verdict(parts, levels[index]), "")
         if rejected[index]

@@ -64,10 +64,13 @@ def run_together(
     with log.exclusive(machine.machine_name()):
         path = log.log_path(machine.machine_name())
         log.refuse_other_processor(path, machine.processor())
-        names, records = _continued(plans, log.read(path, say), anew=anew)
+        logged = log.read(path, say)
+        names, records = _continued(plans, logged, anew=anew)
         before = [record for of_question in records.values() for record in of_question]
         if before:
             say(f"continuing the run of {min(each.started for each in before)}: {len(before)} trials are there")
+        elif earlier := _earlier(plans, logged):
+            say(f"measuring anew: the run of {earlier} is complete, or older than 24 hours")
         for each in before:
             done(each)
         with Forks(groups_of(each for each in plans if each.forks)) as forks:
@@ -142,14 +145,23 @@ def _continued(
     new = {plan.question: f"{now:%Y%m%dT%H%M%S}-{plan.key}" for plan in plans}
     names, found = dict(new), {question: list[Record]() for question in new}
     for plan in plans:
-        key = new[plan.question].rpartition("-")[2]
-        runs = [record.run for record in logged if record.run.endswith(f"-{key}")]
-        records = [record for record in logged if runs and record.run == runs[-1]]
+        records = _last_run(plan, logged)
         if not records:
             continue
         is_recent = now - datetime.fromisoformat(records[0].started) < CONTINUE_WITHIN
         if is_recent or (not anew and not is_left([plan], {plan.question: records})):
-            names[plan.question], found[plan.question] = runs[-1], records
+            names[plan.question], found[plan.question] = records[0].run, records
     if anew and not is_left(plans, found):
         return new, {question: [] for question in new}
     return names, found
+
+
+def _last_run(plan: Plan, logged: Sequence[Record]) -> list[Record]:
+    """Return the records of the last run of a plan, or of one that may share trials with it."""
+    runs = [record.run for record in logged if record.run.endswith(f"-{plan.key}")]
+    return [record for record in logged if runs and record.run == runs[-1]]
+
+
+def _earlier(plans: Sequence[Plan], logged: Sequence[Record]) -> str:
+    """Return when the last of the plans' runs began; empty if there is none."""
+    return max((each[0].started for plan in plans if (each := _last_run(plan, logged))), default="")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from loaders import _registry, _rows
+from loaders import _claims, _registry, _rows
 from loaders._compare.plans import Plan
 from loaders._judge import TIME_MARGIN, Best, Judged, fitted
 from loaders._rows import Row, headline, plain
@@ -82,12 +82,25 @@ def _of_question(plan: Plan, index: int, records: Sequence[Record], looked: dict
     planned = sum(len(strategies) for _, strategies in wanted)
     order = random.Random(f"{plan.question} {index}")  # noqa: S311
     order.shuffle(wanted)
+    alone = _with_settings(plan, wanted)
     for case, strategies in wanted:
         order.shuffle(strategies)
         of_case = [each for each in records if each.case == case]
         due = [name for name in strategies if _is_due(index, [each for each in of_case if each.strategy == name])]
         if due:
-            yield Block(plan, index, case, due, planned, plan.starts_fresh(index, case, strategies))
+            fresh = any(_alike(plan, case, each) for each in alone) or plan.starts_fresh(index, case, strategies)
+            yield Block(plan, index, case, due, planned, fresh)
+
+
+def _with_settings(plan: Plan, wanted: Sequence[tuple[dict[str, str], list[str]]]) -> list[dict[str, str]]:
+    """Return the cases with strategies that cannot run in forks."""
+    return [case for case, strategies in wanted if not all(map(plan.may_fork, strategies))]
+
+
+def _alike(plan: Plan, one: Mapping[str, str], other: Mapping[str, str]) -> bool:
+    """Whether two cases differ in their amount of data at most: a law of memory needs rounds that started alike."""
+    axis = _registry.find_question(plan.question).size_axis
+    return {**one, axis: ""} == {**other, axis: ""}
 
 
 def _is_due(index: int, own: Sequence[Record]) -> bool:
@@ -125,11 +138,40 @@ def _wanted(
     if not _registry.find_question(plan.question).chooses:
         return []  # nothing there is open
     look = max(each for each in LOOKS if each <= index)
-    name = f"{plan.question} {case} {look}"
+    name, of_claims = f"{plan.question} {case} {look}", f"{plan.question} claims"
+    if of_claims not in looked:
+        looked[of_claims] = claimed(plan, records)
     if name not in looked:
         before = [each for each in records if each.case == case and each.round < look]
         looked[name] = goes_on(before, plan.until)
-    return [each for each in plan.strategies_in(case) if each in looked[name]]
+    due = looked[name] | {each for each in plan.strategies_in(case) if _in_case(each, case) in looked[of_claims]}
+    return [each for each in plan.strategies_in(case) if each in due]
+
+
+def claimed(plan: Plan, records: Sequence[Record]) -> set[str]:
+    """Return what the claims rest on that the whole rounds left undecided: strategies, each in a case.
+
+    They are looked at once, and go on to the end: with more looks, one of them would sooner or later decide anything.
+    Only what is far beyond doubt stops, so that the second look, at the end, hardly adds to the errors of all.
+    """
+    whole = [each for each in records if each.round < plan.whole_rounds]
+    if not whole or plan.until is None or plan.staged:
+        return set()
+    open_ = [
+        each
+        for each in _claims.judged([_rows.comparison(whole)], strictness=STRICT)
+        if each.claim.question == plan.question and each.reached and each.verdict == "undecided here"
+    ]
+    return {_in_case(each.strategy, each.case) for claim in open_ for each in claim.asked}
+
+
+STRICT = 10
+"""A claim is decided early only if its p-value would do among so many times as many claims as there are (Haybittle and
+Peto's rule): a page judges the claims of all questions together, and again at the end."""
+
+
+def _in_case(strategy: str, case: Mapping[str, str]) -> str:
+    return f"{strategy} {sorted(case.items())}"
 
 
 def goes_on(records: Sequence[Record], until: float | None) -> set[str]:
@@ -143,21 +185,21 @@ def goes_on(records: Sequence[Record], until: float | None) -> set[str]:
 
 
 SURE = 1.5
-"""A ratio to the baseline that differs by less than this many half-widths of its 95 % interval goes on though it is
+"""A ratio that differs by less than this many half-widths of its 95 % interval goes on though it is
 decided: with a look every few rounds, one of them sooner or later shows a difference that is none. Of strategies that
 take as long as their baseline, 6.1 % were said to differ without this, and 2.9 % are, in 3 % more trials (200 simulated
 comparisons with the noise of published trials)."""
 
 
 def _unsure(rows: Sequence[Row]) -> set[str]:
-    """Return the strategies that only just differ from the baseline, and by enough to matter, with the baseline."""
-    baseline = {row.strategy for row in rows if row.is_baseline}
-    found = {
-        row.strategy
-        for row in rows
-        if row.ratio and row.ratio.verdict in ("less", "more") and not row.ratio.small and not _is_sure(row.ratio)
-    }
-    return found | baseline if found else found
+    """Return the strategies that only just differ from what they are compared with, by enough to matter, with that."""
+    baseline = next((row.strategy for row in rows if row.is_baseline), "")
+    found: set[str] = set()
+    for row in rows:
+        for judged, other in ((row.ratio, baseline), (row.peak_ratio, baseline), (row.pair, row.matches or "")):
+            if judged and judged.verdict in ("less", "more") and not judged.small and not _is_sure(judged):
+                found |= {row.strategy, other}
+    return found
 
 
 def _is_sure(judged: Judged) -> bool:

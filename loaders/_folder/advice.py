@@ -67,6 +67,8 @@ class Advice(msgspec.Struct, frozen=True):
         Images a second that the training step asks for; ``None`` without a step.
     disk
         In bytes: what the answer writes, with all images; ``None`` if it writes nothing.
+    larger
+        In bytes: what of the answer's memory is for images that are larger than those of the sample.
     ended
         Why there were no more rounds: ``answered``, ``time`` or ``interrupted``.
     again
@@ -85,6 +87,7 @@ class Advice(msgspec.Struct, frozen=True):
     ended: str
     again: Again | None = None
     module: str = ""
+    larger: float = 0.0
 
 
 def advice(seen: Look, race: Race, ended: str, command: str) -> Advice:
@@ -110,17 +113,13 @@ def advice(seen: Look, race: Race, ended: str, command: str) -> Advice:
         disk=_disk(race, given.recommended),
         changes=changes(reckoned, given),
         ended=ended,
+        larger=race.once(given.recommended) if given.recommended else 0.0,
     )
 
 
 def _disk(race: Race, name: str | None) -> float | None:
-    """Return the bytes that a loader writes with all images: in proportion to those that it was measured with."""
-    written = [
-        each.metrics.disk_bytes * race.images / each.metrics.samples
-        for each in race.records
-        if each.strategy == name and each.metrics.disk_bytes and each.metrics.samples
-    ]
-    return max(written, default=None)
+    """Return the bytes that a loader writes with all images."""
+    return float(race.writes(name)) or None if name else None
 
 
 def _with_dropped(given: Answer, dropped: Mapping[str, str]) -> Answer:
@@ -160,7 +159,7 @@ def again(race: Race, answer: Answer, record: Record | None) -> Again | None:
     (candidate,) = (each for each in race.candidates() if each.name == answer.recommended)
     per_image = [each / candidate.largest.samples for each in candidate.largest.steady.values()]
     law = race.reckoned().laws.get(answer.recommended)
-    measured = law and msgspec.structs.replace(law, besides=0.0)  # a trial is given the list
+    measured = law and msgspec.structs.replace(law, besides=0.0, once=0.0)  # a trial is given the list
     metrics = record.metrics
     problem = "" if record.status == "ok" else f"{record.status.replace('_', ' ')}: {record.message}"
     if not problem and metrics.needed_memory and metrics.needed_memory > race.wanted.memory:

@@ -17,7 +17,7 @@ from loaders._folder import advice, race, words, written
 from loaders._folder.advice import Advice
 from loaders._folder.look import look
 from loaders._folder.race import Race, Wanted
-from loaders._trial import Record, log
+from loaders._trial import Record, log, machine
 
 AGAIN = 0.2
 """The share of the time that is kept for measuring the answer again."""
@@ -73,16 +73,17 @@ def run(
     seen, files = look(Path(wanted.folder), wanted.height, wanted.width)
     for line in words.seen(seen):
         say(line)
-    try:
-        found = race.prepare(wanted, files, seen.rate)
-    except OSError as error:
-        raise InputError(
-            f"cannot keep trials in {log.results_root()}: {error.strerror or error}; name another directory in "
-            f"LOADERS_RESULTS"
-        ) from error
-    for record in found.records:
-        told(record)
-    ended = _raced(found, asked.seconds * (1 - AGAIN) - (time.monotonic() - started), told, begin)
+    with log.exclusive(machine.machine_name()):  # from before the sample is drawn: another may be at the same folder
+        try:
+            found = race.prepare(wanted, files, seen.rate, seen.heaviest)
+        except OSError as error:
+            raise InputError(
+                f"cannot keep trials in {log.results_root()}: {error.strerror or error}; name another directory in "
+                f"LOADERS_RESULTS"
+            ) from error
+        for record in found.records:
+            told(record)
+        ended = _raced(found, asked.seconds * (1 - AGAIN) - (time.monotonic() - started), told, begin)
     if not found.records:
         raise InputError(
             f"{asked.seconds / 60:g} minutes are too short for these images, about {seen.rate:.3g} of which are "

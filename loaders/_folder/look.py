@@ -53,6 +53,8 @@ class Look(msgspec.Struct, frozen=True):
         Width and height in pixels: the median of each, and the image with the most pixels.
     rate
         Images a second that all cores decode. Only for the plan of the trials; what is reported is measured.
+    heaviest
+        The bytes that the largest opened images take while they are decoded, the largest first: one for each core.
     """
 
     name: str
@@ -69,6 +71,7 @@ class Look(msgspec.Struct, frozen=True):
     largest: tuple[int, int]
     rate: float
     odd_names: int = 0
+    heaviest: list[int] = []
 
 
 def look(folder: Path, height: int, width: int) -> tuple[Look, list[files.File]]:
@@ -114,7 +117,17 @@ def look(folder: Path, height: int, width: int) -> tuple[Look, list[files.File]]
         largest=max(sizes, key=lambda size: size[0] * size[1]),
         rate=rate,
         odd_names=len(every) - len(found),
+        heaviest=_heaviest(sizes),
     ), readable
+
+
+def heaviest(paths: Sequence[str]) -> list[int]:
+    """Return the bytes that the largest of these images take while they are decoded: one for each core."""
+    return _heaviest(_opened(paths)[0])
+
+
+def _heaviest(sizes: Sequence[tuple[int, int]]) -> list[int]:
+    return sorted((3 * width * height for width, height in sizes), reverse=True)[: os.cpu_count() or 1]
 
 
 def _is_text(path: str) -> bool:

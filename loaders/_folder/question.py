@@ -18,7 +18,6 @@ from loaders._folder import written
 from loaders._probe import adapt
 from loaders._probe.target import from_file
 from loaders._registry import Batch, Job, Question, Variant, declare_question, variant
-from loaders._registry.values import Facts
 
 NAME, DECODING = "folder", "decoding"
 FILE = str(Path(__file__))
@@ -145,14 +144,9 @@ def _declare(name: str) -> None:
             module.CACHE = job.directory
         return adapt.source(module.batches("", job.inputs.files, job.seed), name, bounded=False)
 
-    def convert(job: Job[Inputs]) -> None:
-        module = job.inputs.modules[name]
-        module.CACHE = job.directory
-        module.convert(job.inputs.files)
-
+    # What is handed out converts in the user's process, so here it does in that of the trial, and its memory counts.
     build.__name__, build.__doc__ = name, written.label(name)
-    facts: Facts = {"convert": convert} if written.converts(name) else {}
-    variant(question=NAME, **facts)(build)
+    variant(question=NAME)(build)
 
 
 for _name in written.names():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import random
+import shutil
 import statistics
 import sys
 import time
@@ -19,7 +20,7 @@ from loaders import _durable, _words
 from loaders._advise import candidates
 from loaders._advise.choose import KEEPS_UP, Candidate, Reckoned, Settings, laws_of, reckon
 from loaders._corpus import NO_CORPUS
-from loaders._folder import question, written
+from loaders._folder import look, question, written
 from loaders._folder.written.files import File
 from loaders._law import Beyond, Law, resolution
 from loaders._stats import quantile
@@ -101,6 +102,11 @@ class Race:
         About how many images a second all cores decode.
     listed
         The bytes that an image takes in a list of them, and in an epoch's order.
+    heavier
+        The bytes by which the largest images of the folder exceed those of the sample while they are decoded: one image
+        after another, the largest first, for each core.
+    free
+        The bytes of room on the disk.
     records
         What has been run, those of an interrupted race included.
     """
@@ -113,6 +119,8 @@ class Race:
     directory: Path
     rate: float
     listed: float = 0.0
+    heavier: Sequence[int] = ()
+    free: float = math.inf
     records: list[Record] = field(default_factory=list)
 
     def candidates(self) -> list[Candidate]:
@@ -121,21 +129,40 @@ class Race:
 
     def _candidate(self, name: str) -> Candidate:
         own = [each for each in self.records if each.strategy == name]
+        problem = self._no_room(name) or candidates.problem(own)
         if name == question.DECODING:
-            return Candidate(name, ceiling=True, amounts=candidates.amounts(own), problem=candidates.problem(own))
+            return Candidate(name, ceiling=True, amounts=candidates.amounts(own), problem=problem)
         return Candidate(
             name,
             converts=written.converts(name),
             lines=written.lines(name),
             batch=self.wanted.batch,
             amounts=candidates.amounts(own),
-            problem=candidates.problem(own),
+            problem=problem,
         )
+
+    def _no_room(self, name: str) -> str:
+        """Say why a loader cannot write its images to disk; empty if it can, or writes nothing."""
+        if not self.writes(name) or self.writes(name) <= self.free:
+            return ""
+        written_, free = (_words.amount(each) for each in (self.writes(name), self.free))
+        return f"not measured: it would write {written_} to a disk with room for {free}"
+
+    def writes(self, name: str) -> int:
+        """Return the bytes that a loader writes to disk with all images."""
+        return self.pixels * self.images if name != question.DECODING and written.converts(name) else 0
+
+    def once(self, name: str) -> int:
+        """Return the bytes that a loader needs for images larger than those of the sample, on as many threads."""
+        return sum(self.heavier[:1] if name == ON_ONE_THREAD else self.heavier)
 
     def reckoned(self) -> Reckoned:
         """Return what follows from the trials for all images."""
         among = self.candidates()
-        laws = {name: self._with_list(self._law(name, found)) for name, found in laws_of(among).items()}
+        laws = {
+            name: msgspec.structs.replace(self._with_list(self._law(name, found)), once=self.once(name))
+            for name, found in laws_of(among).items()
+        }
         return reckon(among, self.wanted.settings(self.images), laws)
 
     def _law(self, name: str, found: Law) -> Law:
@@ -184,7 +211,12 @@ class Race:
     def running(self) -> list[str]:
         """Return the loaders that are still in the race."""
         out = self.dropped()
-        return [name for name in written.names() if name not in out and self._failures(name) < GIVE_UP_AFTER]
+        able = self._able()
+        return [name for name in able if name not in out and self._failures(name) < GIVE_UP_AFTER]
+
+    def _able(self) -> list[str]:
+        """Return the loaders that there is room for on the disk."""
+        return [name for name in written.names() if not self._no_room(name)]
 
     def dropped(self) -> dict[str, str]:
         """Return the loaders that have dropped out, and why.
@@ -208,7 +240,7 @@ class Race:
             if mean > BEYOND * means[best]
         }
         idle = [each for each in fitting if waits_of(found, each.name) < KEEPS_UP / 2]
-        if idle and len(means) == len(written.names()):
+        if idle and len(means) == len(self._able()):
             simplest = min(idle, key=lambda each: each.effort).name
             why = f"not needed: {simplest} keeps up with training, and is simpler"
             out |= {name: why for name in means if name not in (*out, simplest, best)}
@@ -223,7 +255,8 @@ class Race:
         if not known:
             return False
         amount, needed = known[-1]
-        return max(needed) + self.pixels * (self.images - amount) <= self.wanted.memory
+        more = self.pixels * (self.images - amount) + self.once(name)
+        return max(needed) + more <= self.wanted.memory
 
     def _failures(self, name: str) -> int:
         return sum(each.status != "ok" for each in self.records if each.strategy == name)
@@ -241,7 +274,7 @@ class Race:
     def run(self, seconds: float, told: Callable[[Record], None], begin: Callable[[str], None]) -> None:
         """Run rounds until there is an answer, or the time is over."""
         end = time.monotonic() + seconds
-        with log.exclusive(machine.machine_name()), Forks({(): MODULES}) as forks:
+        with Forks({(): MODULES}) as forks:
             for index in range(MOST_ROUNDS):
                 if self.is_over(index):
                     return
@@ -351,11 +384,15 @@ BLOCK, POINTER, ORDERS = 16, 8, 16
 
 SAMPLE, HELD_OUT = "sample.json", "held-out.json"
 
+ON_ONE_THREAD = "path_generator"
+"""The loader that decodes one image at a time; the others decode as many as there are cores."""
 
-def prepare(wanted: Wanted, files: list[File], rate: float) -> Race:
+
+def prepare(wanted: Wanted, files: list[File], rate: float, heaviest: Sequence[int] = ()) -> Race:
     """Draw the sample, write the loaders, and read what an interrupted race has left.
 
-    The same folder with the same images is continued, for whatever memory and number of epochs.
+    The same folder with the same images is continued, for whatever memory and number of epochs. ``heaviest`` are the
+    bytes of its largest images (``Look``).
     """
     key = hashlib.sha256(
         msgspec.json.encode([wanted.folder, wanted.batch, wanted.height, wanted.width, wanted.step, len(files)])
@@ -376,8 +413,19 @@ def prepare(wanted: Wanted, files: list[File], rate: float) -> Race:
     else:
         sample = msgspec.json.decode((directory / SAMPLE).read_bytes(), type=list[File])
         amounts = sorted({int(each.case["images"]) for each in before})
+    read = look.heaviest([path for path, _ in sample])
     return Race(
-        wanted, len(files), sample, shuffled[len(sample) :], amounts, directory, rate, listed(files[:SEVERAL]), before
+        wanted,
+        len(files),
+        sample,
+        shuffled[len(sample) :],
+        amounts,
+        directory,
+        rate,
+        listed=listed(files[:SEVERAL]),
+        heavier=[max(0, all_ - own) for all_, own in zip(heaviest, read, strict=False)],
+        free=shutil.disk_usage(Path.cwd()).free,
+        records=before,
     )
 
 

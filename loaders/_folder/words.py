@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
 from collections.abc import Iterator
+from pathlib import Path
 
 from loaders import _words
 from loaders._folder.advice import Advice, Again
@@ -110,15 +112,22 @@ def answer(found: Advice) -> list[str]:
     doubt = "" if found.answer.decided else " (undecided)"
     head = f"Use {found.answer.recommended}{doubt}." if found.answer.recommended else "No loader can be recommended."
     disk = f"It writes {_words.amount(found.disk)} to disk, once." if found.disk else ""
-    said = [head, found.answer.because, disk, ceiling(found), *changes(found)]
+    larger = f"{_words.amount(found.larger)} of that memory are for images larger than those it was measured with."
+    said = [head, found.answer.because, larger if found.larger else "", disk, ceiling(found), *changes(found)]
     said += [again(found.again)] if found.again else []
     return [each for each in [*said, ended(found)] if each]
 
 
-def usage(found: Advice) -> str:
-    """Return the code that trains with the loader."""
-    fit = f'model.fit(batches("{found.folder.name}"), epochs={found.asked.epochs})'
+def usage(found: Advice, folder: str) -> str:
+    """Return the code that trains with the loader; ``folder`` is how the folder is named there."""
+    fit = f"model.fit(batches({json.dumps(folder, ensure_ascii=False)}), epochs={found.asked.epochs})"
     return f"    from {found.module} import batches\n    {fit}"
+
+
+def path(found: Advice) -> str:
+    """Return the path of the folder, from where one is."""
+    folder = Path(found.asked.folder)
+    return str(folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder)
 
 
 def heading(found: Advice, date: str) -> str:
@@ -128,7 +137,7 @@ def heading(found: Advice, date: str) -> str:
     where = f"{source.cpu}, {source.cores} cores, {source.rounds} rounds" if source else ""
     lines = [
         f"Load the images of a folder for training with TensorFlow: ``{found.answer.recommended}``.",
-        usage(found),
+        usage(found, path(found)),
         f"Written by ``python -m loaders advise`` on {date}. Measured with {found.folder.images} images in "
         f"{found.folder.name}, {step}, batches of {asked.batch}, {_words.amount(asked.memory)} of memory ({where}).",
         found.answer.because,

@@ -23,7 +23,7 @@ def render(found: Advice, command: str) -> str:
             found=found,
             answers=words.answer(found),
             seen=[*words.seen(found.folder), words.whole(found)],
-            usage=words.usage(found) if found.module else "",
+            usage=words.usage(found, found.folder.name) if found.module else "",
             headings=HEADINGS,
             lines=list(lines(found.answer)),
             charts=[each for each in (time_chart(found), memory_chart(found)) if each.picture],

@@ -107,22 +107,21 @@ def _of_pairs(comparison: Comparison, pairs: Sequence[Row]) -> _Draft:
         said += f"; {others} more such {'pair gains' if others == 1 else 'pairs gain'} more"
     about = comparison.about
     line = Advice(comparison.question, about.when, _do(row), said, row.strategy)
-    is_faster = row.pair is not None and row.pair.verdict == "less" and row.pair.ratio.resolved
     # The one that gains least was not picked for a large gain, so it needs no correction for the choice.
-    return _Draft(line, row.p_values.get("pair", 1.0) if is_faster else 1.0, f"`{row.strategy}`: {ratio}")
+    return _Draft(line, row.p_values.get("pair", 1.0) if _is_faster(row.pair) else 1.0, f"`{row.strategy}`: {ratio}")
 
 
 def _of_fastest(comparison: Comparison, found: Headline, laws: Mapping[str, Law]) -> Iterator[_Draft]:
     baseline, same, times, over_all = found
     fit = fitted(times)
-    chosen = _leanest(fit, same)
+    chosen = _leanest(fit, same, baseline, over_all=over_all)
     when = comparison.about.when + _limit(comparison, chosen, laws)
     yield _of_one(comparison, when, chosen, baseline, fit, same, laws, over_all=over_all)
     bounded = [row for row in plain(same) if row.strategy in laws and laws[row.strategy].kind in BOUNDED]
     is_bounded = chosen.strategy in laws and laws[chosen.strategy].kind in BOUNDED
     if (is_bounded and not chosen.converts) or not bounded:
         return
-    other = _leanest(fit, bounded)
+    other = _leanest(fit, bounded, baseline, over_all=over_all)
     if other is not baseline and other is not chosen:
         when = comparison.about.when + ANY + ("" if _writes(other, baseline) else UNWRITTEN)
         yield _of_one(comparison, when, other, baseline, fit, bounded, laws, over_all=over_all)
@@ -142,15 +141,26 @@ def _writes(row: Row, baseline: Row) -> bool:
     return row["disk"] is not None and (row.converts or baseline["disk"] is None)
 
 
-def _leanest(fit: Fitted, among: Sequence[Row]) -> Row:
+def _leanest(fit: Fitted, among: Sequence[Row], baseline: Row, *, over_all: bool) -> Row:
     """Return, of the strategies that cannot be told from the fastest, the fastest of those that need least memory.
 
-    One that needs an installation gives way to one that needs none.
+    One that needs an installation gives way to one that needs none, unless that is not shown to gain anything.
     """
     known = _level(fit, among)
     least = min((_memory(row) for row in known), key=lambda each: math.inf if each is None else each)
     lean = [row for row in known if least is None or not _is_more(_memory(row), least)]
-    return min(lean, key=lambda row: bool(row.optional))
+    without = next((row for row in lean if not row.optional), lean[0])
+    gains = without is baseline or _is_faster(_timed(fit, without, baseline, over_all=over_all))
+    return without if gains else lean[0]
+
+
+def _timed(fit: Fitted, row: Row, baseline: Row, *, over_all: bool) -> Judged | None:
+    """Return the judgement on a strategy's time against the baseline's."""
+    return fit.compare(row.strategy, baseline.strategy, margin=TIME_MARGIN) if over_all else row.ratio
+
+
+def _is_faster(judged: Judged | None) -> bool:
+    return judged is not None and judged.verdict == "less" and judged.ratio.resolved
 
 
 def _level(fit: Fitted, among: Sequence[Row]) -> list[Row]:
@@ -183,7 +193,7 @@ def _of_one(
     others = those if len(level) > 1 else ""
     if row is baseline:
         return _of_baseline(comparison, line, baseline, fit, among, others)
-    judged = fit.compare(row.strategy, baseline.strategy, margin=TIME_MARGIN) if over_all else row.ratio
+    judged = _timed(fit, row, baseline, over_all=over_all)
     ratio = times(judged)
     over = f" over {EPOCHS} epochs" if over_all else ""
     within = _within(comparison, row)
@@ -195,9 +205,8 @@ def _of_one(
     if row["disk"] and _writes(row, baseline):
         parts.append(_of_disk(row["disk"].value, row))
     said = ", ".join(parts) + others
-    is_faster = judged is not None and judged.verdict == "less" and judged.ratio.resolved
     picked_from = sum(each is not baseline for each in among)
-    p_value = _p_value(fit, row, baseline, picked_from) if is_faster else 1.0
+    p_value = _p_value(fit, row, baseline, picked_from) if _is_faster(judged) else 1.0
     doubt = f"whether `{row.strategy}` is faster than `{baseline.strategy}`{over}: {_open(judged)}"
     return _Draft(msgspec.structs.replace(line, because=said), p_value, doubt)
 

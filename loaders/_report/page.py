@@ -7,11 +7,12 @@ import hashlib
 import re
 import shlex
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jinja2
+import msgspec
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
@@ -33,11 +34,24 @@ MOST = 2_900_000
 
 
 class Room(NamedTuple):
-    """What of a set is shown: charts of so many cases of each question, so many of a case; only the main figures."""
+    """What of a set is shown.
+
+    Attributes
+    ----------
+    cases
+        Charts of so many cases of each question.
+    charts
+        So many of a case.
+    brief
+        Whether only the main figures are shown.
+    replaced
+        Whether questions are shown that another of the project's machines answers.
+    """
 
     cases: int
     charts: int
     brief: bool
+    replaced: bool = True
 
 
 EVERY = 100
@@ -48,6 +62,7 @@ ROOMS = (
     Room(1, 1, brief=False),
     Room(1, 1, brief=True),
     Room(0, 0, brief=True),
+    Room(0, 0, brief=True, replaced=False),
 )
 """From the largest to the smallest. The largest for which there is room is taken."""
 
@@ -105,13 +120,17 @@ def render(
     left_out: list[ResultSet] = []
 
     def filled(found: ResultSet, room: Room) -> Markup:
+        whole = room.replaced or found.origin.machine == own or found is reference
+        part = found if whole else _answering(found, places)
+        replaced = sorted({each.question for each in found.comparisons} - {each.question for each in part.comparisons})
         # The published set begins with what the README says, whoever has measured it.
-        answering = quoted if found is reference and only is None else found.comparisons
+        answering = quoted if found is reference and only is None else part.comparisons
         measured = {each.question: homes[id(each)] for each in answering}
         choices = [each for name, place in measured.items() for each in place.choices if each.question == name]
         origins = {each.question: _words.elsewhere(each.environment, found.origin.machine) for each in answering}
-        values = {"set": found, "answering": answering, "measured": measured, "origins": origins, "choices": choices}
-        return Markup(template.render(**values, room=room, home=home, only=only))  # noqa: S704 - the template escapes
+        values = {"set": part, "answering": answering, "measured": measured, "origins": origins, "choices": choices}
+        section = template.render(**values, replaced=replaced, room=room, home=home, only=only)
+        return Markup(section)  # noqa: S704 - the template escapes
 
     # Charts of one set must not keep out another that answers too.
     least = {id(found): filled(found, ROOMS[-1]) for found in results[1:] if found.answers}
@@ -146,6 +165,14 @@ def render(
         hashes={"first": _hash(first), "script": _hash(script), "style": _hash(style)},
         constants=constants(),
     )
+
+
+def _answering(found: ResultSet, places: Collection[int]) -> ResultSet:
+    """Return a set without the questions that another of the project's machines answers; if that is all, as it is."""
+    kept = [each for each in found.comparisons if id(each) in places or each.about.calibrates]
+    if all(each.about.calibrates for each in kept):
+        return found
+    return msgspec.structs.replace(found, comparisons=kept)
 
 
 ALL = ""

@@ -231,17 +231,37 @@ def _runs(root: Path, say: Callable[[str], None]) -> list[list[Record]]:
 
 
 def _newest(older: list[Record], newer: list[Record]) -> list[Record]:
-    """Return the records to use for a question, given a newer run."""
+    """Return the records to use for a question, given a newer run.
+
+    One that measures the same again is used once it has got as far in its cases: before, it has less to say.
+    """
+    again = [record.case for record in newer]
+    before = [record for record in older if record.case in again]
+    if _key(newer) in map(_key, _by_run(older)) and not _pairs(newer) >= _pairs(before):
+        return older
     if older and _is_whole(newer) and _commit(newer) != _commit(older):
         return newer
     if not older or _is_whole(newer):
-        again = [record.case for record in newer]
         # An older run keeps the cases that the question still has and that were not run again.
         kept = [case for case in _registry.find_question(newer[0].question).cases if case not in again]
         return [each for each in older if each.case in kept] + newer
-    if not any(_is_whole([each for each in older if each.run == run]) for run in {each.run for each in older}):
+    if not any(map(_is_whole, _by_run(older))):
         return newer
     return older
+
+
+def _by_run(records: Sequence[Record]) -> list[list[Record]]:
+    return [[each for each in records if each.run == run] for run in dict.fromkeys(each.run for each in records)]
+
+
+def _key(run: Sequence[Record]) -> str:
+    """Return what runs of the same code, packages and data share in their names (``loaders._compare.plans.Plan``)."""
+    return run[0].run.rpartition("-")[2]
+
+
+def _pairs(records: Sequence[Record]) -> set[tuple[str, str]]:
+    """Return which strategies have run in which cases."""
+    return {(each.strategy, str(sorted(each.case.items()))) for each in records}
 
 
 def _is_whole(run: Sequence[Record]) -> bool:

@@ -128,7 +128,7 @@ def row_of(records: Sequence[Record], variant: _registry.Variant | None, ranked_
     order = [record.metrics.order_quality for record in good if record.metrics.order_quality]
     reached = good or records  # a strategy that was ended early still shows how far it got
     shares = [each.environment.page_cache for each in good if each.environment.page_cache is not None]
-    judged = [each.metrics.memory_growth for each in good if each.metrics.memory_growth and not _is_untold(each)]
+    judged = [each.metrics.memory_growth for each in good if each.metrics.memory_growth and not is_untold(each)]
     levels = [each for each in judged if each.verdict != "undecided" or each.level]
     floors = [each.metrics.memory_floor for each in good if each.metrics.memory_floor]
     return msgspec.structs.replace(
@@ -250,7 +250,7 @@ def _estimate(records: Sequence[Record], metric: str, scale: Scale) -> Estimate 
 
 def value(record: Record, metric: str) -> float | None:
     """Return a metric; the peak is that of the process tree if there were worker processes, or unknown as that is."""
-    if metric in OF_TREE and _is_untold(record):
+    if metric in OF_TREE and is_untold(record):
         return None
     value: float | None = getattr(record.metrics, metric)
     if metric == "peak_memory" and value is not None:
@@ -258,7 +258,8 @@ def value(record: Record, metric: str) -> float | None:
     return value
 
 
-def _is_untold(record: Record) -> bool:
+def is_untold(record: Record) -> bool:
+    """Whether it could not be read how much a trial's processes held together."""
     if record.status != "ok" or record.schema != SCHEMA:
         return False
     metrics = record.metrics

@@ -64,6 +64,8 @@ class Readings:
         Bytes that they held after the last epoch.
     had_workers
         Whether the strategy started processes.
+    step_time
+        What the fast consumer spent on each batch.
     """
 
     timelines: list[timing.Timeline]
@@ -85,6 +87,7 @@ class Readings:
     roles: Mapping[str, float] = field(default_factory=dict)
     held: Mapping[str, int] = field(default_factory=dict)
     had_workers: bool = False
+    step_time: float = 0.0
 
     @property
     def delivered(self) -> int:
@@ -134,7 +137,7 @@ def outcome(
             epoch_time=timing.epoch_time(first) / shared,
             steady_time=steady_time,
             steady_epochs=None if steady_time is None else len(read.steady),
-            start_time=timing.start_time(in_all, least=1),
+            start_time=timing.start_time(in_all, least=1, step=read.step_time),
             wait_time=timing.wait_time(read.slow) if read.slow else None,
             slow_step=read.slow_step,
             step_wait=step_wait.p50 if step_wait else None,
@@ -241,7 +244,7 @@ def completed(
     if tree or outcome.had_workers:
         highest = max([0, *(held.total for _, held in tree)])
         metrics = msgspec.structs.replace(metrics, peak_memory_tree=highest, tree_readings=len(tree))
-    if metrics.memory_trace and metrics.batches:
+    if metrics.memory_trace and metrics.batches and (tree or not outcome.had_workers):
         trace = _of_tree(metrics.memory_trace, tree, outcome) if tree else metrics.memory_trace
         judged = growth(trace, steps_per_epoch=metrics.batches, memory=progress.environment.memory)
         metrics = msgspec.structs.replace(metrics, memory_trace=trace, memory_growth=judged)

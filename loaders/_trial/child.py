@@ -148,7 +148,8 @@ def measure(
     step_time, spend = (trains, busy) if trains else (question.step_time(job.case), time.sleep)
     then = None
     if slow and (question.size_axis or given is not None):
-        then = Slow(slow_down, lambda last: timing.batches(last, passes))
+        taken = timing.slow_batches if given is None else timing.batches
+        then = Slow(slow_down, lambda last: taken(last, passes))
     imported = frozenset(sys.modules)
     ended = children_ended()
     cpu_before = cpu_time() + cpu_time_of_children()
@@ -204,7 +205,8 @@ def measure(
         imports.refuse(imported)  # before another trial waits for this one
         during = steadily.in_turn(during, Path(turns), epochs)
     elif is_steady:
-        during = steadily.least_disturbed(during, epochs)
+        # The memory of worker processes was read during their first epochs, which took part of a core.
+        during = steadily.least_disturbed(steadily.Stretch() if had_workers else during, epochs)
     built = None
     gc.collect()
     retained, allocator_held = above.resident(), above.allocator_held()
@@ -229,6 +231,7 @@ def measure(
         roles=roles,
         held=held,
         had_workers=had_workers,
+        step_time=step_time,
     )
     return readings, product, machine.disturbance(started, during.looks[-1][1], during.looks)
 

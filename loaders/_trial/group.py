@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -35,7 +36,8 @@ def _create(memory_limit: str, tasks: str) -> Path | None:
     if own is None or not (ROOT / "cgroup.controllers").exists():
         return None
     place = ROOT / own.strip("/")
-    group = (place if place == ROOT else place.parent) / f"loaders-{os.getpid()}"
+    name = f"loaders-{os.getpid()}-{secrets.token_hex(4)}"  # two trials of one command may take turns
+    group = (place if place == ROOT else place.parent) / name
     group.mkdir()
     try:
         (group / "memory.max").write_text(memory_limit)

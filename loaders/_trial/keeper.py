@@ -20,7 +20,7 @@ import signal
 import sys
 import time
 
-AWAITED = {signal.SIGTERM, signal.SIGCHLD}
+AWAITED = {signal.SIGTERM, getattr(signal, "SIGCHLD", signal.SIGTERM)}  # Windows, which has none, imports this too
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
 

@@ -70,7 +70,9 @@ def exclusive(machine: str) -> Iterator[None]:
             f"wait for it, or end it"
         ) from None
     except OSError as error:
-        raise InputError(f"cannot write into {path.parent}: {error.strerror or error}") from error
+        raise InputError(
+            f"cannot write into {path.parent}: {error.strerror or error}; name another directory in LOADERS_RESULTS"
+        ) from error
     try:
         try:
             reserve.write_bytes(bytes(RESERVED))

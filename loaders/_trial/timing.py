@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -102,12 +103,15 @@ def is_settled(steady: Sequence[Timeline]) -> bool:
     return len(steady) >= MOST_EPOCHS or seconds >= LONG or (seconds >= SETTLED and len(steady) >= FEW)
 
 
-def start_time(timelines: Sequence[Timeline], least: int = LEAST_BATCHES) -> float | None:
-    """Return how many seconds longer the first batch took than a steady one; ``None`` without a steady time."""
+def start_time(timelines: Sequence[Timeline], least: int = LEAST_BATCHES, step: float = 0.0) -> float | None:
+    """Return how many seconds longer the first batch took than a steady one; ``None`` without a steady time.
+
+    ``step`` is what the consumer spends on each batch: it is in the steady time, and not in that of the first batch.
+    """
     first, steady = first_batch_time(timelines[0]), steady_time(timelines, least)
     if first is None or steady is None:
         return None
-    return max(0.0, first - steady / len(timelines[-1].received))
+    return max(0.0, first - (steady / len(timelines[-1].received) - step))
 
 
 def wait_time(timeline: Timeline) -> float | None:
@@ -121,15 +125,20 @@ def batches(timeline: Timeline, count: int) -> int:
     return -(-len(timeline.received) // count)
 
 
-SLOWER, LEAST_STEP, LONGEST = 3.0, 0.01, 2.0
-"""The slow consumer spends three times as long on a batch as the batch took, so that three in four batches can wait in
-a buffer. It spends at least 10 ms on a batch, but at most two seconds on an epoch."""
+SLOWER, LEAST_STEP, LONGEST = 3.0, 0.01, 20.0
+"""The slow consumer spends three times as long on a batch as the batch took, however long that is, so that two in three
+batches can wait in a buffer. It spends at least 10 ms on a batch. After twenty seconds it takes no more: by then, twice
+as many batches can wait as it has taken."""
 
 
 def slow_step(timeline: Timeline, count: int) -> float:
     """Return the seconds that a slow consumer spends on each batch, after a fast one's epoch of several passes."""
-    in_epoch = batches(timeline, count)
-    return min(max(SLOWER * epoch_time(timeline) / count / in_epoch, LEAST_STEP), LONGEST / in_epoch)
+    return max(SLOWER * epoch_time(timeline) / count / batches(timeline, count), LEAST_STEP)
+
+
+def slow_batches(timeline: Timeline, count: int) -> int:
+    """Return after how many batches a slow consumer stops: those of a pass, unless they would take too long."""
+    return min(batches(timeline, count), math.ceil(LONGEST / slow_step(timeline, count)))
 
 
 def first_batch_time(timeline: Timeline) -> float | None:

@@ -253,7 +253,7 @@ def py_function(job: Job[Work], calls: int | str) -> Iterable[Batch]:
     return _map(job, _py_function(job), calls)
 
 
-@variant(sweep=CALLS, only={"work": ("decode", "array")}, series="numpy_function")
+@variant(sweep={**CALLS, 4: {"quick": True}}, only={"work": ("decode", "array")}, series="numpy_function")
 def numpy_function(job: Job[Work], calls: int | str) -> Iterable[Batch]:
     """``numpy_function``, ``num_parallel_calls={at}``."""
     return _map(job, _numpy_function(job), calls)

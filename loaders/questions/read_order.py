@@ -283,7 +283,7 @@ def interleave(job: Job[Records]) -> Iterable[Batch]:
     return _batches(_interleaved(job.inputs.files, job.seed, num_parallel_calls=4), job)
 
 
-@variant
+@variant(quick=True)
 def interleave_sequential(job: Job[Records]) -> Iterable[Batch]:
     """Interleave without ``num_parallel_calls``: one thread takes from each shard in turn."""
     return _batches(_interleaved(job.inputs.files, job.seed), job)

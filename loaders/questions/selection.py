@@ -173,7 +173,7 @@ def permutation_index(job: Job[Source]) -> Iterable[Batch]:
     return [data[order[: job.inputs.draws]]]
 
 
-@variant
+@variant(quick=True)
 def generator_choice(job: Job[Source]) -> Iterable[Batch]:
     """``Generator.choice(data, n, replace=False)``: NumPy draws and copies."""
     import numpy as np

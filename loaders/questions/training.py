@@ -91,4 +91,4 @@ for build in (
     turboloader.turboloader,
     ray.ray_data,
 ):
-    also("training", build, quick=build is pool.path_generator_pool)
+    also("training", build, quick=build in (pool.path_generator_pool, mapped.memory_map))

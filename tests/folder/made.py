@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -68,7 +69,6 @@ def records(
                     needed_memory=needed,
                     samples=amount,
                     batches=amount // BATCH,
-                    disk_bytes=amount * MIB if name == "memory_map" else None,
                 )
                 call = question.Call("loaders", "images.json", 0.05)
                 found.append(
@@ -91,10 +91,22 @@ def records(
     return found
 
 
-def raced(asked: Wanted, amounts: list[int], trials: list[Record], images: int = 1000, rate: float = 1000) -> Race:
+def raced(
+    asked: Wanted, amounts: list[int], trials: list[Record], images: int = 1000, rate: float = 1000, **more: Any
+) -> Race:
     """Return a race with these trials behind it."""
     files = [(f"{place}.png", 0) for place in range(images)]
-    return Race(asked, images, files[: amounts[-1]], files[amounts[-1] :], amounts, Path("nowhere"), rate, 0.0, trials)
+    return Race(
+        asked,
+        images,
+        files[: amounts[-1]],
+        files[amounts[-1] :],
+        amounts,
+        Path("nowhere"),
+        rate,
+        records=trials,
+        **more,
+    )
 
 
 __all__ = ["folder", "image", "race", "raced", "records", "wanted", "written"]

@@ -13,7 +13,7 @@ from PIL import Image
 from loaders._errors import InputError
 from loaders._folder import words
 from loaders._folder.look import look
-from loaders._folder.written.files import files_of
+from loaders._folder.written.files import files_of, labels_of
 from tests.folder import made
 
 
@@ -50,6 +50,29 @@ def test_an_odd_folder_is_told_as_it_is(tmp_path: Path) -> None:
         ".gif",
     ):
         assert part in said
+
+
+def test_labels_of_another_folder_keep_their_numbers(tmp_path: Path) -> None:
+    """A folder to validate with may lack images of a label: numbered by itself, all later ones would be others."""
+    made.folder(tmp_path / "train", 3, labels=3)
+    made.folder(tmp_path / "val", 3, labels=3)
+    (tmp_path / "val" / "label1" / "0001.png").unlink()
+    names = labels_of(tmp_path / "train")
+    assert names == ["label0", "label1", "label2"]
+    assert [label for _, label in files_of(tmp_path / "val")] == [0, 1]
+    assert [label for _, label in files_of(tmp_path / "val", names)] == [0, 2]
+    assert files_of(tmp_path / "train", names) == files_of(tmp_path / "train")
+    made.image(tmp_path / "val" / "other" / "more.png", 4)
+    with pytest.raises(ValueError, match="not among those given: other"):
+        files_of(tmp_path / "val", names)
+
+
+def test_the_largest_images_are_weighed_one_for_each_core(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made.folder(tmp_path, 4)
+    made.image(tmp_path / "large.png", 9, 100, 200)
+    for cores in (1, 2):
+        monkeypatch.setattr(os, "cpu_count", lambda cores=cores: cores)
+        assert look(tmp_path, 16, 16)[0].heaviest == [3 * 100 * 200, 3 * 24 * 32][:cores]
 
 
 def test_names_that_are_not_utf_8_are_counted_and_not_measured(tmp_path: Path) -> None:

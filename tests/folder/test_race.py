@@ -14,10 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loaders._advise.command import source_in_words
+from loaders._corpus import NO_CORPUS
 from loaders._folder import advice, race, words
 from loaders._folder.look import Look
 from loaders._folder.written.files import files_of
-from loaders._trial import Record, log, machine
+from loaders._trial import Record, log, machine, run_trial
 from loaders._trial.metrics import Metrics
 from tests.folder import made
 
@@ -103,7 +104,8 @@ def test_the_fastest_that_fits_is_advised_and_what_more_memory_would_change() ->
     found = advised(less, trials)
     assert found.answer.recommended == "memory_map"
     assert found.disk is not None
-    assert "It writes 1000 MiB to disk, once." in words.answer(found)
+    assert found.disk == 1000 * 16 * 16 * 3
+    assert "It writes 0.7 MiB to disk, once." in words.answer(found)
     slower = [each for each in trials if each.strategy != "memory_map"]
     found = advised(less, slower)
     assert found.answer.recommended == "path_generator_pool"
@@ -205,6 +207,54 @@ def test_the_list_of_a_million_images_counts(tmp_path: Path) -> None:
     memory = found.memory["path_generator"]
     assert memory
     assert memory.value == pytest.approx(40 * made.MIB + 10**6 * each, rel=0.05)
+
+
+def test_images_larger_than_those_of_the_sample_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trials = made.records(AMOUNTS, 6)
+    large = [300 * made.MIB, 200 * made.MIB]
+    before, found = (made.raced(made.wanted(), AMOUNTS, trials, heavier=each) for each in ([], large))
+    for name, more in (("path_generator", 300 * made.MIB), ("path_generator_pool", 500 * made.MIB)):
+        known, expected = found.reckoned().memory[name], before.reckoned().memory[name]
+        assert known
+        assert expected
+        assert known.value == pytest.approx(expected.value + more)
+    tight = made.wanted(step=0.0, memory=500 * made.MIB)
+    assert advised(tight, trials).answer.recommended == "memory_map"
+    given = advice.advice(SEEN, made.raced(tight, AMOUNTS, trials, heavier=large), "answered", "")
+    assert given.answer.recommended == "path_generator"
+    assert "300 MiB of that memory are for images larger than those it was measured with." in words.answer(given)
+    assert not any("larger than" in each for each in words.answer(advised(tight, trials)))
+
+    monkeypatch.setenv("LOADERS_RESULTS", str(tmp_path / "results"))
+    photos = made.folder(tmp_path / "photos", 60)
+    prepared = race.prepare(made.wanted(photos), files_of(photos), 10.0, [10**6, 10**5])
+    assert list(prepared.heavier) == [10**6 - 3 * 24 * 32, 10**5 - 3 * 24 * 32][: os.cpu_count()]
+
+
+def test_what_has_no_room_on_the_disk_is_not_measured() -> None:
+    trials = made.records(AMOUNTS, 6)
+    less = made.wanted(step=0.0, memory=200 * made.MIB)
+    needed = 1000 * 16 * 16 * 3
+    assert made.raced(less, AMOUNTS, [], free=needed).running() == made.written.names()
+    without = made.raced(less, AMOUNTS, [], free=needed - 1)
+    assert without.running() == [name for name in made.written.names() if name != "memory_map"]
+    given = advice.advice(SEEN, made.raced(less, AMOUNTS, trials, free=needed - 1), "answered", "").answer
+    assert given.recommended == "path_generator_pool"
+    (told,) = (each.verdict for each in given.strategies if each.name == "memory_map")
+    assert told == "not measured: it would write 0.7 MiB to a disk with room for 0.7 MiB"
+
+
+@pytest.mark.slow
+def test_what_a_conversion_needs_counts_as_it_is_run_by_whoever_trains(results: Path, tmp_path: Path) -> None:
+    side = 3000
+    for number in range(8):
+        made.image(tmp_path / "photos" / f"{number}.png", number, side, side)
+    found = race.prepare(made.wanted(tmp_path / "photos"), files_of(tmp_path / "photos"), 10.0)
+    record = run_trial(found.trial("memory_map", 8, found.directory / race.SAMPLE, 0, checked=True), NO_CORPUS)
+    assert record.status == "ok", record.message
+    assert record.metrics.needed_memory
+    assert record.metrics.needed_memory >= 3 * side * side
+    assert results in found.directory.parents
 
 
 def test_a_folder_that_changes_meanwhile_is_said(tmp_path: Path) -> None:

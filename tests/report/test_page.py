@@ -553,6 +553,45 @@ def test_what_the_readme_quotes_has_room_before_what_is_newer(tmp_path: Path, mo
     assert shown == [PUBLISHED, "reference-more", "anybody"]
 
 
+def test_what_another_machine_answers_gives_way_before_what_is_quoted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def of(machine: str, question: str, rounds: int, **case: str) -> None:
+        names = ("numpy_to_numpy", "mixed_copy") if question == "selection" else ("range_indexed", "interleave")
+        found = [
+            msgspec.structs.replace(record(each, index, run=machine, question=question, case=case), size="full")
+            for index in range(rounds)
+            for each in names
+        ]
+        write_log(tmp_path, found, machine=machine)
+
+    monkeypatch.setenv("LOADERS_MACHINE", "mine")
+    of(PUBLISHED, "selection", 6, images="500")
+    of("reference-more", "selection", 3, images="500")
+    of("reference-more", "read_order", 6, record="jpeg", data="x16")
+    of("reference-old", "selection", 3, images="500")
+    of("mine", "selection", 3, images="500")
+    results = sets.collect(tmp_path)
+    whole = page.render(results)
+    monkeypatch.setattr(page, "ROOMS", page.ROOMS[-1:])
+    short = page.render(results)
+    shown = {
+        text: {each.id: re.findall(rf'<section id="{each.id}-(selection|read_order)"', text) for each in results}
+        for text in (whole, short)
+    }
+    for each in results:
+        machine = each.origin.machine
+        assert sorted(shown[whole][each.id]) == sorted(one.question for one in each.comparisons)
+        left = ["read_order"] if machine == "reference-more" else sorted(shown[whole][each.id])
+        assert shown[short][each.id] == left, machine
+    assert "Left out here" not in whole
+    said = "<p>Left out here, because another machine answers it: <code>selection</code>.</p>"
+    assert short.count("Left out here") == short.count(said) == 1
+    assert not re.search(r"Not measured here:[^.]*selection", short)
+    places = set(re.findall(r' id="(.*?)"', short))
+    assert {each for each in re.findall(r'href="#(.*?)"', short) if each not in places} == set()
+
+
 def test_the_published_set_begins_with_what_the_readme_says_whoever_has_measured_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -608,6 +647,6 @@ def test_charts_that_are_not_shown_are_not_drawn(tmp_path: Path, monkeypatch: py
         return drawn(*of, **how)
 
     monkeypatch.setattr(svg, "drawn", counted)
-    monkeypatch.setattr(page, "ROOMS", page.ROOMS[-2:])
+    monkeypatch.setattr(page, "ROOMS", page.ROOMS[-3:-1])
     html = page.render(results)
     assert html.count("<figure") == count == 1, "the first of the first case"

@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from loaders._report import sets
 from loaders._trial import log
@@ -27,6 +28,40 @@ def test_an_interrupted_run_does_not_displace_a_whole_one(tmp_path: Path) -> Non
     write_log(tmp_path, part)
     ((found,),) = [each.comparisons for each in sets.collect(tmp_path)]
     assert found.run == "whole"
+
+
+@pytest.mark.parametrize(
+    ("key", "case", "shown"),
+    [
+        ("same", {"images": "500"}, {("500", "list_to_list")}),
+        ("other", {"images": "500"}, set()),
+        ("same", {"images": "2000"}, {("500", "list_to_list"), ("2000", "mixed_copy")}),
+    ],
+)
+def test_what_measures_the_same_again_is_shown_once_it_has_got_as_far(
+    tmp_path: Path, key: str, case: dict[str, str], shown: set[tuple[str, str]]
+) -> None:
+    """On a time budget a run begins with few strategies: they must not hide what is known of all."""
+
+    def run(name: str, month: int, strategies: tuple[str, ...], case: dict[str, str]) -> list[Record]:
+        started = f"2026-0{month}-01T00:00:00+00:00"
+        return [
+            record(each, index, time=1.0, run=name, started=started, case=case, planned=len(strategies))
+            for index in range(2)
+            for each in strategies
+        ]
+
+    every = ("numpy_to_numpy", "mixed_copy", "list_to_list")
+    write_log(tmp_path, run("old-same", 1, every, {"images": "500"}))
+    write_log(tmp_path, run(f"new-{key}", 2, every[:2], case))
+    (found,) = sets.collect(tmp_path)[0].comparisons
+    told = {(row.case["images"], row.strategy) for row in found.rows if row["time"]}
+    told -= {("500", "numpy_to_numpy"), ("500", "mixed_copy"), ("2000", "numpy_to_numpy")}
+    assert told == shown
+    write_log(tmp_path, run(f"new-{key}", 2, every[2:], case))
+    (found,) = sets.collect(tmp_path)[0].comparisons
+    assert any(row.case == case and row.strategy == "list_to_list" and row["time"] for row in found.rows)
+    assert case["images"] == "2000" or found.run == f"new-{key}", "it has got as far"
 
 
 def test_a_run_that_was_broken_off_stands_where_there_is_no_other(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +15,7 @@ from loaders._trial.timing import (
     is_settled,
     passes,
     sample_time,
+    slow_batches,
     slow_step,
     start_time,
     steady_time,
@@ -84,6 +87,12 @@ def test_start_is_what_the_first_batch_takes_beyond_a_steady_one() -> None:
     assert start_time(epochs) == pytest.approx(2.0 - 0.1)
 
 
+def test_a_consumers_step_is_no_part_of_the_start() -> None:
+    """It is in the time of a steady epoch, once for each batch, and comes after the first batch."""
+    stepped = [dataclasses.replace(_epoch(0.0, first, 0.1, pause=0.05), paused=()) for first in (0.3, 0.1)]
+    assert start_time(stepped, step=0.05) == pytest.approx(0.2)
+
+
 def test_what_is_faster_at_first_has_no_start() -> None:
     assert start_time([_epoch(0.0, 0.01, 0.1), _epoch(10.0, 0.1, 0.1)]) == 0.0
 
@@ -144,10 +153,14 @@ def test_passes_may_share_a_batch_and_each_has_it() -> None:
         (0.5, 1, 0.15),  # three times what a batch took
         (1.0, 2, 0.3),  # of two passes with 10 batches, each has 5
         (0.01, 1, 0.01),  # at least 10 ms
-        (10.0, 1, 0.2),  # at most two seconds an epoch
+        (10.0, 1, 3.0),  # however long that is
     ],
 )
 def test_a_slow_consumer_lets_a_buffer_fill_and_does_not_take_for_ever(
     seconds: float, passes: int, step: float
 ) -> None:
-    assert slow_step(_epoch(0.0, seconds / 10, seconds / 10, batches=10), passes) == pytest.approx(step)
+    epoch = _epoch(0.0, seconds / 10, seconds / 10, batches=10)
+    found = slow_step(epoch, passes)
+    assert found == pytest.approx(step)
+    taken = slow_batches(epoch, passes)
+    assert taken == (7 if seconds == 10 else 10 // passes), "after twenty seconds it takes no more"

@@ -18,9 +18,10 @@ def batches(folder: str | Path, files: Sequence[File] | None = None, seed: int =
     Parameters
     ----------
     folder
-        The names of its subfolders are the labels, numbered from 0.
+        The names of its subfolders are the labels, numbered from 0; ``labels_of(folder)`` has them in order.
     files
-        Some of ``files_of(folder)``, such as those to train on; by default all.
+        Some of ``files_of(folder)``, such as those to train on; by default all. To validate with another folder:
+        ``files_of("val", labels_of("train"))``.
     seed
         Of the order.
     """

@@ -37,9 +37,16 @@ class Images(keras.utils.PyDataset):  # type: ignore[misc] # keras ships without
         part = [self._files[place] for place in self._order[index * BATCH : (index + 1) * BATCH]]
         batch = empty(part)
         read = [put(path, into) for (path, _), into in zip(part, batch[0], strict=True)]
-        if not any(read):
-            raise ValueError(f"none of the {len(part)} images of a batch can be read, such as {part[0][0]}")
-        return without(batch, read)
+        return without(batch, read) if any(read) else self._another(batch)
+
+    def _another(self, batch: Batch) -> Batch:
+        """Return a batch of the first image that can be read: ``fit`` takes no empty one, and waits for each batch."""
+        pixels, labels = batch
+        for path, label in self._files:
+            if put(path, pixels[0]):
+                labels[0] = label
+                return pixels[:1], labels[:1]
+        raise ValueError(f"none of the {len(self._files)} images can be read, such as {self._files[0][0]}")
 
     def on_epoch_end(self) -> None:
         """Choose the order of the next epoch."""

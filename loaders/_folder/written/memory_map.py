@@ -3,47 +3,61 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import os
+import secrets
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 
 from loaders._folder.written.dataset import dataset
 from loaders._folder.written.decoded import epoch_of, fill
 from loaders._folder.written.files import File
-from loaders._folder.written.image import HEIGHT, WIDTH
+from loaders._folder.written.image import HEIGHT, WIDTH, pixels_of
 
 CACHE = Path("decoded-images")
-"""A folder for the decoded images. It is made, and filled when they are first asked for."""
+"""A folder for the decoded images. It is made, and filled when they are first asked for.
+
+Each set of images has a file there, which is never removed: what your images have been before, you may delete.
+"""
 
 
 def pipeline(files: Sequence[File], random: np.random.Generator) -> Any:
     """Decode the images if that has not been done, then return the batches."""
     file = convert(files)
     images, there = np.load(file, mmap_mode="r"), np.load(file.with_suffix(".places.npy"))
+    if len(there) < len(files):
+        missing = len(files) - len(there)
+        warnings.warn(f"{missing} images could not be read for {file}; to try again, delete it", stacklevel=2)
     return dataset(lambda: epoch_of(images, there, files, random))
 
 
 def convert(files: Sequence[File]) -> Path:
     """Decode the images into a file, unless that has been done; return it. What has changed is decoded anew."""
-    known = hashlib.sha256(f"{HEIGHT} {WIDTH}".encode())
+    known = hashlib.sha256(f"{HEIGHT} {WIDTH} {cv2.__version__} {inspect.getsource(pixels_of)}".encode())
     for path, _ in files:
         stat = Path(path).stat() if Path(path).exists() else None
-        known.update(f"{path} {stat and (stat.st_size, stat.st_mtime_ns)}\n".encode())
+        state = stat and (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
+        known.update(os.fsencode(path) + f" {state}\n".encode())
     file = CACHE / f"{known.hexdigest()[:16]}.npy"
     if not file.exists():
         CACHE.mkdir(parents=True, exist_ok=True)
-        begun = file.with_suffix(f".{os.getpid()}")
+        begun = file.with_suffix(f".{secrets.token_hex(8)}")  # another process may be at the same
+        places = begun.with_suffix(f"{begun.suffix}.npy")
         try:
             images = np.lib.format.open_memmap(str(begun), "w+", np.uint8, (len(files), HEIGHT, WIDTH, 3))
             _reserve(begun)
-            np.save(file.with_suffix(".places.npy"), fill(images, files))
+            np.save(places, fill(images, files))
             images.flush()
+            places.replace(file.with_suffix(".places.npy"))
             begun.replace(file)
         finally:
             begun.unlink(missing_ok=True)
+            places.unlink(missing_ok=True)
     return file
 
 
