@@ -296,7 +296,7 @@ def rounds(comparison: Comparison) -> str:
 
 def processes(comparisons: Iterable[Comparison]) -> str:
     """Say in what processes the trials ran."""
-    if any(row.forked for comparison in comparisons for row in comparison.rows):
+    if any(comparison.has_forks for comparison in comparisons):
         return "in a fresh process or a fork of one that had done the imports"
     return "in a fresh process"
 

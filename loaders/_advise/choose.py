@@ -59,7 +59,9 @@ class Amount(msgspec.Struct, frozen=True):
     needed
         See ``needed_memory`` in ``loaders._trial.metrics.Metrics``.
     first, steady
-        ``epoch_time`` and ``steady_time``.
+        ``epoch_time``, as a fresh process has it, and ``steady_time``.
+    as_run
+        ``epoch_time`` as it was, in forks too; empty if that is ``first``.
     wait
         ``wait_time``, for a batch.
     convert
@@ -73,6 +75,7 @@ class Amount(msgspec.Struct, frozen=True):
     steady: dict[int, float] = {}
     wait: dict[int, float] = {}
     convert: dict[int, float] = {}
+    as_run: dict[int, float] = {}
 
 
 class Candidate(msgspec.Struct, frozen=True):
@@ -352,34 +355,39 @@ def once_of(candidate: Candidate, samples: int, *, steady: bool) -> dict[int, fl
 
     A round that lacks one of them has the mean of the others; if all lack it, it is zero.
     """
-    extra = _scaled([_extra(each) for each in candidate.amounts], candidate, samples) if steady else {}
-    convert = _scaled([each.convert for each in candidate.amounts], candidate, samples)
+    extra = [_extra(each, each.first) for each in candidate.amounts] if steady else [{}]
+    # Fresh trials of one amount and forks of another would differ by their start, and not by the amount alone.
+    alike = [_extra(each, each.as_run or each.first) for each in candidate.amounts] if steady else [{}]
+    convert = [each.convert for each in candidate.amounts]
+    parts = _scaled(extra, alike, candidate, samples), _scaled(convert, convert, candidate, samples)
     rounds = candidate.largest.first.keys() | candidate.largest.steady.keys()
     return {
         index: math.fsum(
-            found[index] if index in found else math.fsum(found.values()) / max(1, len(found))
-            for found in (extra, convert)
+            found[index] if index in found else math.fsum(found.values()) / max(1, len(found)) for found in parts
         )
         for index in rounds
     }
 
 
-def _extra(amount: Amount) -> dict[int, float]:
+def _extra(amount: Amount, first: Mapping[int, float]) -> dict[int, float]:
     """Return how much longer the first epoch takes than a later one, in seconds by round."""
-    return {index: amount.first[index] - each for index, each in amount.steady.items() if index in amount.first}
+    return {index: first[index] - each for index, each in amount.steady.items() if index in first}
 
 
-def _scaled(values: Sequence[Mapping[int, float]], candidate: Candidate, samples: int) -> dict[int, float]:
-    """Return seconds by round for this many samples: on the line through the two largest amounts, never below zero.
+def _scaled(
+    values: Sequence[Mapping[int, float]], alike: Sequence[Mapping[int, float]], candidate: Candidate, samples: int
+) -> dict[int, float]:
+    """Return seconds by round for this many samples: on a line from the largest amount, never below zero.
 
-    Rounds with only the largest amount are left out; if all are, they are scaled in proportion.
+    The line is as steep as ``alike`` is between the two largest amounts: the same seconds, by trials that started
+    alike. Rounds with only the largest amount are left out; if all are, they are scaled in proportion.
     """
     last, at = values[-1], candidate.largest.samples
-    paired = last.keys() & values[-2].keys() if len(values) > 1 else set()
+    paired = last.keys() & alike[-1].keys() & alike[-2].keys() if len(alike) > 1 else set()
     if not paired:
         return {index: max(0.0, value * samples / at) for index, value in last.items()}
     below = candidate.amounts[-2].samples
     return {
-        index: max(0.0, last[index] + (last[index] - values[-2][index]) / (at - below) * (samples - at))
+        index: max(0.0, last[index] + (alike[-1][index] - alike[-2][index]) / (at - below) * (samples - at))
         for index in sorted(paired)
     }

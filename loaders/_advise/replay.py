@@ -171,10 +171,16 @@ def _total(trials: Sequence[Record], settings: Settings) -> dict[int, float]:
         if each.metrics.samples == sizes[-1] and each.metrics.epoch_time is not None and each.metrics.batches
     ]
     smaller = {each.pairing: each for each in trials if len(sizes) > 1 and each.metrics.samples == sizes[-2]}
-    extras, before = _extras(largest), _extras(list(smaller.values()))
+    extras, as_run, before = _extras(largest), _extras_as_run(largest), _extras_as_run(list(smaller.values()))
     once = {
-        each.pairing: _at(settings, sizes, extras[each.pairing] or 0.0, before.get(each.pairing))
-        + _at(settings, sizes, each.metrics.convert_time, _converted(smaller.get(each.pairing)))
+        each.pairing: _at(settings, sizes, extras[each.pairing] or 0.0, as_run[each.pairing], before.get(each.pairing))
+        + _at(
+            settings,
+            sizes,
+            each.metrics.convert_time,
+            each.metrics.convert_time,
+            _converted(smaller.get(each.pairing)),
+        )
         for each in largest
     }
     # With a smaller amount, the line through both tells; rounds that lack it are given the mean of the others.
@@ -195,14 +201,19 @@ def _total(trials: Sequence[Record], settings: Settings) -> dict[int, float]:
     return found
 
 
-def _at(settings: Settings, sizes: Sequence[int], now: float | None, before: float | None) -> float:
-    """Return the seconds of what is done once, for all samples, from those with the most and with less data."""
+def _at(
+    settings: Settings, sizes: Sequence[int], now: float | None, like_before: float | None, before: float | None
+) -> float:
+    """Return the seconds of what is done once, for all samples, from those with the most data.
+
+    They grow as from ``before``, with less data, to ``like_before``, with the most, in trials that started alike.
+    """
     if now is None:
         return 0.0
-    if before is None:
+    if before is None or like_before is None:
         return max(0.0, now * settings.samples / sizes[-1])
-    share = (settings.samples - sizes[-2]) / (sizes[-1] - sizes[-2])
-    return max(0.0, before + share * (now - before))
+    share = (settings.samples - sizes[-1]) / (sizes[-1] - sizes[-2])
+    return max(0.0, now + share * (like_before - before))
 
 
 def _converted(trial: Record | None) -> float | None:
@@ -221,6 +232,15 @@ def _extras(trials: Sequence[Record]) -> dict[int, float | None]:
     ]:
         usual = math.fsum(fresh) / len(fresh)
         first |= {each.pairing: usual for each in trials if each.process == "forked"}
+    return _beyond(trials, first)
+
+
+def _extras_as_run(trials: Sequence[Record]) -> dict[int, float | None]:
+    """Return the same, of each trial by itself."""
+    return _beyond(trials, {each.pairing: each.metrics.epoch_time for each in trials})
+
+
+def _beyond(trials: Sequence[Record], first: Mapping[int, float | None]) -> dict[int, float | None]:
     return {
         each.pairing: seconds - steady
         if (seconds := first[each.pairing]) is not None and (steady := each.metrics.steady_time) is not None

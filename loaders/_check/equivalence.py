@@ -301,6 +301,21 @@ def in_words(metric: str, each: Compared | None) -> str:
     return f"{found}: {each.verdict} {margin}"
 
 
+def standing(questions: Sequence[str], found: Sequence[Equivalence]) -> str:
+    """Say in which of these questions a machine's forked trials measure the same as fresh ones; nothing of none."""
+    verdicts = {each.question: each.verdict for each in found}
+    parts = [
+        f"{words} in {', '.join(named)}"
+        for words, wanted in STANDING.items()
+        if (named := [each for each in questions if verdicts.get(each, "skipped") in wanted])
+    ]
+    return f"That forked trials measure the same as fresh ones is {'; '.join(parts)}." if parts else ""
+
+
+STANDING = {"shown": ("same",), "refuted": ("different",), "not shown": ("not shown yet", "skipped")}
+"""By what is said, the verdicts of ``Equivalence``."""
+
+
 def sentences(each: Equivalence) -> list[str]:
     """Name the strategies of a question that differ, or of which it is not known yet."""
     said = []

@@ -82,7 +82,7 @@ def _of_question(plan: Plan, index: int, records: Sequence[Record], looked: dict
     planned = sum(len(strategies) for _, strategies in wanted)
     order = random.Random(f"{plan.question} {index}")  # noqa: S311
     order.shuffle(wanted)
-    alone = _with_settings(plan, wanted)
+    alone = [] if plan.staged else _with_settings(plan, wanted)  # a quick look has no time for more imports
     for case, strategies in wanted:
         order.shuffle(strategies)
         of_case = [each for each in records if each.case == case]

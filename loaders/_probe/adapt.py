@@ -146,6 +146,8 @@ def source(made: Any, name: str, *, bounded: bool) -> Iterable[Any]:
 
         if made.cardinality() == tf.data.INFINITE_CARDINALITY:
             raise Skip(f"{name} returns a dataset that never ends; give the length of an epoch: --steps N")
+    if isinstance(made, tuple | list) and any(_is(each, "tensorflow", "data", "Dataset") for each in made):
+        raise Skip(f"{name} returns {len(made)} things, one of them a pipeline; name a function that returns it alone")
     if isinstance(made, str | bytes | Mapping) or not isinstance(made, Iterable):
         what = "nothing" if made is None else f"a {type(made).__name__}"
         more = "; name a function that makes the pipeline" if callable(made) else ""

@@ -103,7 +103,7 @@ def run(asked: Asked, index: int = 0, *, grows: bool = True, checked: bool = Tru
 def _epochs(record: Record, asked: Asked) -> int:
     """Return how many epochs a trace of memory needs that is long enough to be judged, as far as time allows."""
     trace, epoch = record.metrics.memory_trace, record.metrics.epoch_time
-    if record.status != "ok" or failure(record) or trace is None or not epoch:
+    if record.status != "ok" or failure(record) or trace is None or not trace.step or not epoch:
         return asked.epochs
     growth, seen = record.metrics.memory_growth, max(1, len(set(trace.step)))
     if growth is None or growth.verdict not in OPEN:

@@ -12,8 +12,8 @@ import msgspec
 from loaders._probe.adapt import SCALARS, Batch
 from loaders._units import Count, Name
 
-MOST_KINDS = 8
-"""Kinds of batches that are named; the others are counted."""
+MOST_KINDS, MOST_ARRAYS = 8, 12
+"""Kinds of batches that are named, and arrays of one; the others are counted."""
 
 
 class Epoch(msgspec.Struct, frozen=True):
@@ -45,6 +45,8 @@ class Delivered(msgspec.Struct, frozen=True):
         The number of samples that an epoch delivers more than once.
     failed
         What the pipeline raised while it was measured or read again, and ``after`` how many batches.
+    unread
+        Why its samples could not be compared, though they were to be; then there are no epochs.
     """
 
     epochs: list[Epoch]
@@ -56,6 +58,7 @@ class Delivered(msgspec.Struct, frozen=True):
     twice: Count = 0
     failed: str = ""
     after: Count = 0
+    unread: str = ""
 
 
 def read(epochs: Iterable[Iterable[Batch]]) -> Delivered:
@@ -121,7 +124,13 @@ def _content(order: Sequence[bytes]) -> str:
 def _kind(batch: Batch) -> str:
     """Describe a batch's arrays; the number of samples is written as ``n``."""
     samples = len(batch[0])
-    return ", ".join(_shape(each, samples) for each in batch.arrays)
+    named = [_shape(each, samples)[:MOST_LETTERS] for each in batch.arrays[:MOST_ARRAYS]]
+    more = len(batch.arrays) - len(named)
+    return ", ".join([*named, *([f"{more} more"] if more else [])])
+
+
+MOST_LETTERS = 36
+"""Of an array's description: a record's texts are short, so that nothing can fill a log."""
 
 
 def _shape(leaf: Any, samples: int) -> str:

@@ -59,6 +59,8 @@ class Found(msgspec.Struct, frozen=True):
         together is unknown, it is the pipeline's own process'.
     bottleneck
         Whether loading holds up training.
+    steps
+        The batches of an epoch, if they were given.
     growth
         The verdict on memory over the steps; ``grows`` says it in one word, over all trials.
     has_workers
@@ -69,6 +71,7 @@ class Found(msgspec.Struct, frozen=True):
 
     name: str
     step: float | None
+    steps: int | None
     trials: int
     figures: dict[str, Estimate]
     highest: int
@@ -89,8 +92,12 @@ class Found(msgspec.Struct, frozen=True):
     @property
     def utilisation(self) -> float | None:
         """How many cores an epoch keeps busy, on average."""
-        used, took = self.figures.get("cpu_time"), self.figures.get("steady_time") or self.figures.get("epoch_time")
-        return used.value / took.value if used and took and took.value else None
+        used, first, steady = (self.figures.get(name) for name in ("cpu_time", "epoch_time", "steady_time"))
+        if used is None or first is None:
+            return None
+        # The processor time is a mean over the first epoch and the later ones, which a cache may make much shorter.
+        took = (first.value + (self.epochs - 1) * (steady or first).value) / self.epochs
+        return used.value / took if took else None
 
 
 def found(plan: asked.Asked, records: Sequence[Record]) -> Found:
@@ -115,6 +122,7 @@ def found(plan: asked.Asked, records: Sequence[Record]) -> Found:
     return Found(
         name=plan.target.name,
         step=plan.step,
+        steps=plan.steps,
         trials=len(good),
         figures={name: each for name, each in figures.items() if each},
         highest=max(int(value(each, "peak_memory") or each.metrics.peak_memory or 0) for each in records),

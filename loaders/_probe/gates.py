@@ -68,7 +68,12 @@ def _uneven(found: Found) -> Gate:
     given = found.delivered
     if given is None:
         return Gate("--fail-on uneven", "undecided", "nothing is known of what it delivered")
+    if given.unread:
+        return Gate("--fail-on uneven", "undecided", f"its samples could not be compared: {given.unread}")
     other = given.only_first + given.only_second
+    if other and found.steps is not None:
+        why = f"{other} samples are in one of two epochs only; with --steps an epoch goes on where the last one ended"
+        return Gate("--fail-on uneven", "undecided", why)
     return Gate("--fail-on uneven", "broken" if other else "kept", f"{other} samples are in one of two epochs only")
 
 

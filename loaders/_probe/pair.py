@@ -57,7 +57,7 @@ class Pair:
     def same_samples(self) -> str:
         """Say whether both deliver the same samples; empty if one has not run."""
         given = [asked.delivered(self.first[side]) for side in ("a", "b") if side in self.first]
-        known = [each for each in given if each]
+        known = [each for each in given if each and each.epochs]
         return compared(known[0], known[1]) if len(known) == len(self._asked) else ""
 
 

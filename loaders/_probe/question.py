@@ -52,7 +52,10 @@ def audit(job: Job[Batches], checked: bool) -> dict[str, Any]:
     if failed is None and checked:
         batches.build()
     batches.watch = observer = stages.Observer(batches)
-    found = delivered.read([batches, batches] if checked else [])
+    try:
+        found = delivered.read([batches, batches] if checked else [])
+    except Exception as error:  # noqa: BLE001 - what a pipeline raises is in ``failed``: this is of its samples
+        found = delivered.Delivered([], [], unread=f"{type(error).__name__}: {error}"[:MOST_UNREAD])
     batches.watch = None
     failed = failed or batches.failed
     if failed:
@@ -64,7 +67,16 @@ def in_words(failed: FailedError) -> str:
     """Return what a pipeline raised, and where."""
     from loaders._trial import failure
 
-    return failure.in_words(failed.__cause__ or failed)
+    said = failure.in_words(failed.__cause__ or failed)
+    return f"{said} {TOO_LATE}" if any(each in said for each in SET_TOO_LATE) else said
+
+
+SET_TOO_LATE = ("cannot be modified after initialization", "must be set before")
+TOO_LATE = "(Set that where the module is imported: TensorFlow is started before the function is called.)"
+"""What TensorFlow says of settings that come too late, and what to do."""
+
+MOST_UNREAD = 300
+"""Letters of why samples could not be compared."""
 
 
 declare_question(

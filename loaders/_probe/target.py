@@ -53,7 +53,8 @@ class Target(msgspec.Struct, frozen=True):
 def parse(text: str, given: tuple[str, ...] = (), directory: Path | None = None) -> Target:
     """Return the target that a user has named, with arguments as ``name=value``.
 
-    A value is a Python literal if it can be read as one (``4``, ``True``, ``[1, 2]``), else a text.
+    A value is a Python literal if it can be read as one (``4``, ``True``, ``[1, 2]``; a tuple becomes a list), else a
+    text.
 
     Raises
     ------
@@ -80,6 +81,8 @@ def _literal(text: str) -> Any:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError):
         return text
+    if isinstance(value, tuple):
+        value = list(value)
     # What JSON has, so that it reaches the trial as it is.
     return value if isinstance(value, bool | int | float | str | list | dict | None) else text
 
@@ -95,13 +98,16 @@ def load(target: Target) -> Callable[[], Any]:
         If there is no such module or function, if it cannot be imported, or if its arguments do not fit.
     """
     sys.path[:0] = [str(Path(target.directory, target.place).parent), target.directory]
+    sys.argv = [target.place]  # without those of the trial's process
     try:
         place = Path(target.directory, target.place)
         module = from_file(place) if target.is_file else importlib.import_module(target.place)
     except (Exception, SystemExit) as error:
-        if isinstance(error, ModuleNotFoundError) and not target.is_file and target.place.startswith(str(error.name)):
+        missing = str(error.name) if isinstance(error, ModuleNotFoundError) else ""
+        if missing and not target.is_file and f"{target.place}.".startswith(f"{missing}."):
             raise InputError(f"{target.place}: no such module; {SYNTAX}") from error
-        raise InputError(f"{target.place} cannot be imported{_line(error, target)}: {_said(error)}") from error
+        hint = next((each for words, each in HINTS.items() if words in _said(error)), "")
+        raise InputError(f"{target.place} cannot be imported{_line(error, target)}: {_said(error)}{hint}") from error
     function: Any = module
     for part in target.function.split("."):
         if not hasattr(function, part):
@@ -113,6 +119,13 @@ def load(target: Target) -> Callable[[], Any]:
         raise InputError(f"{target.name} is no function, but a {type(function).__name__}")
     _fit(target, function)
     return lambda: function(**target.arguments)
+
+
+HINTS = {
+    "SystemExit": '; does it read the command line, or train? Put that under if __name__ == "__main__"',
+    "relative import": "; name it as a module of its package: package.module:FUNCTION",
+}
+"""What to do, by what is said of an import that fails."""
 
 
 def from_file(path: Path) -> ModuleType:

@@ -85,6 +85,8 @@ def measured_cures() -> str:
 
 def epochs_in_words(given: Delivered) -> str:
     """Say what an epoch delivers, and whether the next delivers the same."""
+    if given.unread:
+        return f"What two epochs deliver could not be compared: {given.unread.rstrip('.')}."
     first, second = given.epochs
     said = f"An epoch delivers {first.samples} samples in {first.batches} batches"
     if given.twice:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from loaders import _durable, _words
 from loaders._advise import coverage
+from loaders._check import equivalence
 from loaders._corpus._sources import PHOTOGRAPHS
 from loaders._errors import InputError
 from loaders._report import charts, findings, opening, sets
@@ -122,12 +123,14 @@ def _cures(comparisons: Sequence[Comparison]) -> str:
 
 
 def _instruments(results: Sequence[sets.ResultSet], comparisons: Sequence[Comparison]) -> Iterator[str]:
-    """Yield, for each machine that comparisons ran on, how far its instruments were off."""
+    """Yield, for each machine that comparisons ran on, how far its instruments were off, and if forks are alike."""
     for machine in dict.fromkeys(each.environment.machine for each in comparisons):
-        own = (each for each in results if each.answers and each.origin.machine == machine)
+        own = [each for each in results if each.answers and each.origin.machine == machine]
         calibration = next(filter(None, (each.calibration for each in own)), None)
         said = findings.of_calibration(calibration) if calibration else "not held against known values"
-        yield f"* {machine}: {said[0].lower()}{said[1:]}."
+        forked = [each.question for each in comparisons if each.environment.machine == machine and each.has_forks]
+        alike = equivalence.standing(forked, [found for each in own for found in each.equivalences])
+        yield f"* {machine}: {said[0].lower()}{said[1:]}.{f' {alike}' if alike else ''}"
 
 
 def _with(readme: str, advice: str) -> str:

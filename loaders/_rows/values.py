@@ -318,6 +318,11 @@ class Comparison(msgspec.Struct, frozen=True):
     about: About = About()
     unmeasured: list[Row] = []
 
+    @property
+    def has_forks(self) -> bool:
+        """Whether any of its trials ran in a fork."""
+        return any(row.forked for row in self.rows)
+
     def missing(self, case: Mapping[str, str]) -> list[Row]:
         """The strategies that are not measured yet in one of its cases."""
         return [row for row in self.unmeasured if row.case == case]

@@ -148,8 +148,7 @@ def measure(
     step_time, spend = (trains, busy) if trains else (question.step_time(job.case), time.sleep)
     then = None
     if slow and (question.size_axis or given is not None):
-        taken = timing.slow_batches if given is None else timing.batches
-        then = Slow(slow_down, lambda last: taken(last, passes))
+        then = Slow(slow_down, lambda last: timing.slow_batches(last, passes, given))
     imported = frozenset(sys.modules)
     ended = children_ended()
     cpu_before = cpu_time() + cpu_time_of_children()

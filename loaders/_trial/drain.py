@@ -156,10 +156,19 @@ def drain(
 
 
 def busy(seconds: float) -> None:
-    """Keep one core busy, without Python's lock, as an operation of TensorFlow does; a part takes about half a ms."""
-    until = time.perf_counter() + seconds
-    while time.perf_counter() < until:
+    """Keep one core busy, without Python's lock, as an operation of TensorFlow does; a part takes about half a ms.
+
+    It is so much work, which takes longer where a loader uses the same core. Where the system tells the processor time
+    of a thread in coarse steps (Windows), it is so much time.
+    """
+    clock = time.thread_time if time.get_clock_info("thread_time").resolution < FINE else time.perf_counter
+    until = clock() + seconds
+    while clock() < until:
         zlib.crc32(BUSYWORK)
+
+
+FINE = 0.001
+"""Seconds."""
 
 
 def cpu_time() -> float:

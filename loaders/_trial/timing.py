@@ -136,9 +136,9 @@ def slow_step(timeline: Timeline, count: int) -> float:
     return max(SLOWER * epoch_time(timeline) / count / batches(timeline, count), LEAST_STEP)
 
 
-def slow_batches(timeline: Timeline, count: int) -> int:
+def slow_batches(timeline: Timeline, count: int, step: float | None = None) -> int:
     """Return after how many batches a slow consumer stops: those of a pass, unless they would take too long."""
-    return min(batches(timeline, count), math.ceil(LONGEST / slow_step(timeline, count)))
+    return min(batches(timeline, count), max(LEAST_BATCHES, math.ceil(LONGEST / (step or slow_step(timeline, count)))))
 
 
 def first_batch_time(timeline: Timeline) -> float | None:

@@ -4,8 +4,8 @@
 what do they need for that? A loader that works ahead hides its work behind the step; one that does not adds it.
 
 *Held fixed.* The loaders are those of ``batching``, with its photographs (at most 640) and its output. After each batch
-the consumer keeps one core busy for the length of a ``step``, without Python's lock, as TensorFlow's operations do. So
-on two cores one is left to the loader.
+the consumer does as much work as keeps one core busy for a ``step``, without Python's lock, as TensorFlow's operations
+do. So on two cores one is left to the loader; if it takes more, the step takes longer.
 
 *Not measured.* A step on an accelerator, which leaves all cores to the loader; the copy to it.
 

@@ -209,6 +209,18 @@ def test_rounds_without_a_smaller_amount_take_what_happens_once_from_the_others(
     assert min(alone.values()) > max(paired.values()) + 1, "in proportion, as far as anybody knows"
 
 
+def test_what_happens_once_grows_with_the_data_and_not_with_how_a_process_started() -> None:
+    """A fork of the smaller amount has no start of 0.3 s; a fresh process has it once, however much data there is."""
+    few, most = planted(0.001, start=0.0, wobble=0.0)[1:]
+    later = msgspec.structs.replace(
+        most, first={index: each + 0.3 for index, each in most.first.items()}, as_run=dict(most.first)
+    )
+    (without,) = reckon([Candidate("one", amounts=[few, most])], Settings(2**30, 0.0)).totals.values()
+    (started,) = reckon([Candidate("one", amounts=[few, later])], Settings(2**30, 0.0)).totals.values()
+    for index, seconds in without.items():
+        assert started[index] == pytest.approx(seconds + 0.3)
+
+
 def test_where_epochs_are_too_short_to_be_steady_the_first_one_counts() -> None:
     short = [
         msgspec.structs.replace(each, amounts=[msgspec.structs.replace(one, steady={}) for one in each.amounts])

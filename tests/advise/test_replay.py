@@ -114,6 +114,26 @@ def test_the_first_epoch_of_a_fork_counts_as_those_of_fresh_trials_took() -> Non
         assert extras[each.pairing] == pytest.approx(sum(fresh) / 2 - (each.metrics.steady_time or 0.0))
 
 
+def test_a_replay_too_lets_what_happens_once_grow_as_in_trials_that_started_alike() -> None:
+    trials = made.run({"load_all": made.Planted(0.001)}, rounds=4)
+    later = [
+        msgspec.structs.replace(
+            each,
+            process="fresh" if each.case["data"] == "x16" and each.round < 2 else "forked",
+            metrics=msgspec.structs.replace(
+                each.metrics,
+                epoch_time=(each.metrics.epoch_time or 0) + 0.3 * (each.case["data"] == "x16" and each.round < 2),
+            ),
+        )
+        for each in trials
+    ]
+    settings = choose.Settings(2**30, 0.0, samples=10_000)
+    forked = [msgspec.structs.replace(each, process="forked") for each in trials]
+    before, after = (replay._total(each, settings) for each in (forked, later))
+    for index, seconds in before.items():
+        assert after.get(index, after.get(~index)) == pytest.approx(seconds + 0.3, abs=0.1)
+
+
 def test_an_installation_for_little_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     nothing_there = functools.partial(candidates.candidates, is_there=lambda _: False)
     monkeypatch.setattr(candidates, "candidates", nothing_there)

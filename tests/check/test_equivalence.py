@@ -167,6 +167,20 @@ def test_only_the_last_run_of_each_question_counts() -> None:
     assert found["batching"].pooled["steady_time"].value == pytest.approx(0, abs=0.02)
 
 
+def test_what_is_not_compared_is_not_shown() -> None:
+    found = [
+        Equivalence("caching", verdict="same"),
+        Equivalence("decode", verdict="not shown yet"),
+        Equivalence("resize", verdict="different"),
+    ]
+    assert equivalence.standing([], found) == ""
+    assert equivalence.standing(["caching", "decode", "resize", "batching"], found) == (
+        "That forked trials measure the same as fresh ones is shown in caching; refuted in resize; "
+        "not shown in decode, batching."
+    )
+    assert equivalence.standing(["batching"], []).endswith("is not shown in batching.")
+
+
 def test_a_difference_in_words() -> None:
     def words(metric: str, *figures: Any) -> str:
         return equivalence.in_words(metric, equivalence.Compared(*figures))

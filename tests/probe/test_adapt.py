@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -146,6 +148,15 @@ def test_what_it_raises_ends_its_epoch_and_stays_known() -> None:
 def test_what_is_no_pipeline_is_said(made: Any, said: str) -> None:
     with pytest.raises(Skip, match=said.replace("(", r"\(")):
         _read(lambda: made)
+
+
+def test_of_several_pipelines_one_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Dataset:
+        """Stands in for TensorFlow's."""
+
+    monkeypatch.setitem(sys.modules, "tensorflow", SimpleNamespace(data=SimpleNamespace(Dataset=Dataset)))
+    with pytest.raises(Skip, match="returns 2 things, one of them a pipeline; name a function that returns it alone"):
+        adapt.source((Dataset(), Dataset()), "train.py:make", bounded=False)
 
 
 def test_an_epoch_of_keras_begins_as_in_fit_and_ends_whether_or_not_a_batch_after_the_last_is_asked_for() -> None:

@@ -46,6 +46,8 @@ def test_an_open_verdict_gets_more_epochs_within_time_steps_and_memory(
 
 def test_without_a_trace_or_after_a_failure_it_gets_none() -> None:
     assert _epochs(record(memory_trace=None), PLAN) == PLAN.epochs
+    unread = record(memory_trace=MemoryTrace([], [], [], None), memory_growth=grown("undecided"))
+    assert _epochs(unread, PLAN) == PLAN.epochs, "its worker processes were read too late"
     assert _epochs(record("failed", memory_trace=_trace()), PLAN) == PLAN.epochs
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -64,6 +65,14 @@ def test_what_only_one_epoch_has_is_counted(one: list[int], other: list[int], si
 )
 def test_a_batch_is_described_by_shapes_and_dtypes(batch: Any, kind: str) -> None:
     assert _read([batch], [batch]).kinds == [kind]
+
+
+def test_a_batch_of_many_arrays_is_described_in_a_record_s_cell() -> None:
+    """Such as one of a CSV file with a column for each feature."""
+    wide = {f"column{number}": np.zeros((4, 224, 224), np.float32) for number in range(60)}
+    found = _read([wide], [wide])
+    assert msgspec.convert(msgspec.to_builtins(found), Delivered) == found
+    assert found.kinds[0].endswith(", 48 more")
 
 
 def test_kinds_beyond_the_most_are_counted() -> None:

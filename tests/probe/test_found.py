@@ -90,6 +90,23 @@ def test_a_limit_is_kept_broken_or_left_open(limits: Limits, records: dict[str, 
     assert exit_code(result, [gate]) == {"kept": 0, "broken": 1, "undecided": 3}[state]
 
 
+def test_what_steps_cut_off_or_could_not_be_compared_is_no_uneven_epoch() -> None:
+    """With a given number of steps an epoch goes on in the stream, and has other samples."""
+    cut = msgspec.structs.replace(PLAN, steps=19)
+    unread = Delivered([], [], unread="ValueError: ragged")
+    for plan, delivered in ((cut, OTHER), (PLAN, unread)):
+        result = judged(*[record(delivered=delivered)] * 3, plan=plan)
+        (gate,) = gates(result, Limits(("uneven",)))
+        assert gate.state == "undecided"
+    assert "could not be compared: ValueError: ragged." in words.answer(result)
+
+
+def test_cores_are_kept_busy_by_the_same_epochs_that_took_the_time() -> None:
+    """The first of three epochs decodes for 1.2 s on two cores, the others read a cache."""
+    found = judged(*[msgspec.structs.replace(record(cpu_time=0.8, epoch_time=1.2, steady_time=0.05), epochs=3)] * 3)
+    assert found.utilisation == pytest.approx(0.8 / ((1.2 + 2 * 0.05) / 3))
+
+
 def test_a_limit_within_the_uncertainty_is_left_open() -> None:
     result = judged(*(record(throughput=each, peak_memory=int(each * MIB)) for each in (80.0, 100.0, 120.0)))
     peak, rate = gates(result, Limits(max_peak=121 * MIB, min_rate=100.0))

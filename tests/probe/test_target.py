@@ -43,6 +43,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (package / "data.py").write_text("def make():\n    return ['in a package']\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(sys, "argv", ["keeper.py", "report"])
     known = {*sys.modules}
     yield tmp_path
     for name in {*sys.modules} - known:
@@ -56,6 +57,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         ("train.py:make", ("count=4", "name=a b"), ["helped", 4, "a b"]),
         ("train.py:make", ("count=[1, 2]", "name=None"), ["helped", [1, 2], None]),
         ("train.py:make", ("count=4GiB",), ["helped", "4GiB", "x"]),
+        ("train.py:make", ("count=(224, 224)",), ["helped", [224, 224], "x"]),
         ("train.py:Data.make", (), ["in a class"]),
         ("package.data:make", (), ["in a package"]),
     ],
@@ -126,7 +128,9 @@ def test_a_function_that_is_not_there_or_needs_more_is_said(
         ("import nothing_of_that_name", "broken.py cannot be imported (line 1): ModuleNotFoundError: No module named"),
         ("x = 1\nraise ValueError('no data')", "broken.py cannot be imported (line 2): ValueError: no data"),
         ("def make(:\n", "broken.py cannot be imported (line 1): SyntaxError"),
-        ("raise SystemExit(3)", "broken.py cannot be imported (line 1): SystemExit: 3"),
+        ("raise SystemExit(3)", "broken.py cannot be imported (line 1): SystemExit: 3; does it read the command line"),
+        ("from . import helper", "with no known parent package; name it as a module of its package"),
+        ("import sys; raise ValueError(sys.argv)", "ValueError: ['broken.py']"),
     ],
 )
 def test_a_file_that_cannot_be_imported_is_said_with_its_line(folder: Path, text: str, said: str) -> None:
@@ -140,6 +144,14 @@ def test_a_file_is_known_by_its_name_to_worker_processes(folder: Path) -> None:
     load(parse("train.py:make"))
     assert sys.modules["train"].__name__ == "train"
     assert os.path.realpath(str(sys.modules["train"].__file__)) == os.path.realpath(folder / "train.py")
+
+
+def test_a_package_that_is_missing_is_not_taken_for_the_module_that_needs_it(folder: Path) -> None:
+    (folder / "torch_pipe.py").write_text("import torch_pip\n")
+    with pytest.raises(InputError, match="torch_pipe cannot be imported"):
+        load(parse("torch_pipe:make"))
+    with pytest.raises(InputError, match=r"nowhere\.data: no such module"):
+        load(parse("nowhere.data:make"))
 
 
 def test_a_target_is_named_as_it_was_written() -> None:

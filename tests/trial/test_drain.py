@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -204,6 +205,24 @@ def test_a_slow_consumer_comes_last_and_takes_what_it_wants() -> None:
         min(after - before for before, after in zip(timelines[2].received, timelines[2].asked[1:], strict=False))
         > 0.001
     )
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system cannot pin a process to a core")
+def test_a_training_step_is_work_and_takes_longer_on_a_core_that_others_use() -> None:
+    code = """
+import os, threading, time
+from loaders._trial.drain import busy
+os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
+threads = [threading.Thread(target=busy, args=(0.2,)) for _ in range(2)]
+begun = time.perf_counter()
+for each in threads:
+    each.start()
+for each in threads:
+    each.join()
+print(time.perf_counter() - begun)
+"""
+    took = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert float(took.stdout) > 0.38
 
 
 def test_what_a_consumer_sleeps_is_no_cost_of_reading_memory() -> None:
