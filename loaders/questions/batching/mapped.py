@@ -19,7 +19,7 @@ def _write_array(job: Job[Files]) -> None:
     mapped.flush()
 
 
-@variant(convert=_write_array)
+@variant(quick=True, convert=_write_array)
 def memory_map(job: Job[Files]) -> Iterable[Batch]:
     """Decoded once into a mapped file, read in order; its pages count as resident, but the system can reclaim them."""
     import numpy as np
