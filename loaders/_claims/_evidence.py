@@ -319,9 +319,8 @@ def of_trials(
     """Return the p-values of a row's verdicts on memory: ``holds`` and ``partly`` list verdicts, all others fail.
 
     ``verdicts`` is a row's text: ``flat``, or ``flat in 2; undecided in 1``. A trial's verdict is right with a
-    confidence of 99 %, and trials are independent. Undecided trials do not count; if the others contradict each other,
-    nothing is shown; with ``most``, nor is anything unless most trials decide. The p-value is that of
-    so many wrong verdicts among all trials.
+    confidence of 99 %, and trials are independent. If those that decide contradict each other, nothing is shown; with
+    ``most``, nor is anything unless most trials decide. The p-value is that of so many wrong verdicts among all trials.
     """
     counts: Counter[Verdict] = Counter()
     undecided = 0

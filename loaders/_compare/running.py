@@ -158,7 +158,8 @@ def _continued(
 
 def _last_run(plan: Plan, logged: Sequence[Record]) -> list[Record]:
     """Return the records of the last run of a plan, or of one that may share trials with it."""
-    runs = [record.run for record in logged if record.run.endswith(f"-{plan.key}")]
+    ending = f"-{plan.key}"  # the key is a digest of all code: it is made once, and not for each record
+    runs = [record.run for record in logged if record.run.endswith(ending)]
     return [record for record in logged if runs and record.run == runs[-1]]
 
 

@@ -10,6 +10,7 @@ import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import msgspec
 
@@ -82,25 +83,22 @@ def _of_question(plan: Plan, index: int, records: Sequence[Record], looked: dict
     planned = sum(len(strategies) for _, strategies in wanted)
     order = random.Random(f"{plan.question} {index}")  # noqa: S311
     order.shuffle(wanted)
-    alone = [] if plan.staged else _with_settings(plan, wanted)  # a quick look has no time for more imports
     for case, strategies in wanted:
         order.shuffle(strategies)
         of_case = [each for each in records if each.case == case]
         due = [name for name in strategies if _is_due(index, [each for each in of_case if each.strategy == name])]
         if due:
-            fresh = any(_alike(plan, case, each) for each in alone) or plan.starts_fresh(index, case, strategies)
-            yield Block(plan, index, case, due, planned, fresh)
+            alike = chain.from_iterable(names for other, names in wanted if _start_alike(plan, case, other))
+            yield Block(plan, index, case, due, planned, plan.starts_fresh(index, case, list(alike)))
 
 
-def _with_settings(plan: Plan, wanted: Sequence[tuple[dict[str, str], list[str]]]) -> list[dict[str, str]]:
-    """Return the cases with strategies that cannot run in forks."""
-    return [case for case, strategies in wanted if not all(map(plan.may_fork, strategies))]
+def _start_alike(plan: Plan, one: Mapping[str, str], other: Mapping[str, str]) -> bool:
+    """Whether trials of two cases start alike: if they differ in their amount of data only, as a law of memory needs.
 
-
-def _alike(plan: Plan, one: Mapping[str, str], other: Mapping[str, str]) -> bool:
-    """Whether two cases differ in their amount of data at most: a law of memory needs rounds that started alike."""
+    A quick look has no time to import more for that.
+    """
     axis = _registry.find_question(plan.question).size_axis
-    return {**one, axis: ""} == {**other, axis: ""}
+    return one == other if plan.staged else {**one, axis: ""} == {**other, axis: ""}
 
 
 def _is_due(index: int, own: Sequence[Record]) -> bool:
@@ -185,10 +183,10 @@ def goes_on(records: Sequence[Record], until: float | None) -> set[str]:
 
 
 SURE = 1.5
-"""A ratio that differs by less than this many half-widths of its 95 % interval goes on though it is
-decided: with a look every few rounds, one of them sooner or later shows a difference that is none. Of strategies that
-take as long as their baseline, 6.1 % were said to differ without this, and 2.9 % are, in 3 % more trials (200 simulated
-comparisons with the noise of published trials)."""
+"""A ratio that differs by less than this many half-widths of its 95 % interval goes on though it is decided: with a
+look every few rounds, one of them sooner or later shows a difference that is none. Of strategies that take as long as
+their baseline, 6.1 % were said to differ without this, and 2.9 % are, in 3 % more trials (200 simulated comparisons
+with the noise of published trials)."""
 
 
 def _unsure(rows: Sequence[Row]) -> set[str]:

@@ -60,6 +60,12 @@ def _text(name: str) -> str:
     return written.stand_alone(name, "Written by a test.", {"BATCH": made.BATCH, "HEIGHT": 16, "WIDTH": 16, **few})
 
 
+def _run(script: str, directory: Path, photos: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    """Run a script in a directory with loaders, on these photographs."""
+    command = [sys.executable, "-c", script, str(directory), str(photos), *more]
+    return subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=300, check=False)
+
+
 @pytest.mark.slow
 def test_each_delivers_every_readable_image_once_an_epoch(tmp_path: Path) -> None:
     """All in one process, which imports TensorFlow once."""
@@ -67,14 +73,7 @@ def test_each_delivers_every_readable_image_once_an_epoch(tmp_path: Path) -> Non
     (photos / BROKEN).write_bytes(b"no image")
     for name in written.names():
         (tmp_path / f"{name}.py").write_text(_text(name))
-    done = subprocess.run(
-        [sys.executable, "-c", RUN, str(tmp_path), str(photos), *written.names()],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    done = _run(RUN, tmp_path, photos, *written.names())
     assert done.returncode == 0, done.stderr
     every = json.loads(done.stdout.splitlines()[-1])
     assert list(every) == written.names()
@@ -113,14 +112,7 @@ def test_a_full_disk_is_an_error_that_leaves_nothing_behind(tmp_path: Path) -> N
     """Without the room, the process would end when a page of the mapped file is touched, without a word."""
     photos = made.folder(tmp_path / "photos", 3)
     (tmp_path / "memory_map.py").write_text(_text("memory_map"))
-    done = subprocess.run(
-        [sys.executable, "-c", FULL, str(tmp_path), str(photos)],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = _run(FULL, tmp_path, photos)
     assert done.stdout.splitlines()[-1:] == ["No space left on device []"], done.stderr
 
 
@@ -175,14 +167,7 @@ def test_what_has_changed_is_decoded_anew_and_an_unreadable_batch_does_not_end_t
         pytest.skip("this system's names are UTF-8")
     for name in ("memory_map", "keras_pydataset"):
         (tmp_path / f"{name}.py").write_text(_text(name))
-    done = subprocess.run(
-        [sys.executable, "-c", ODD, str(tmp_path), str(photos)],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = _run(ODD, tmp_path, photos)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-7:] == [
         "first (1, 2)",
