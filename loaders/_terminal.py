@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 from rich import box
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -73,8 +72,10 @@ T = TypeVar("T")
 CALM = 2
 """How often a second a progress bar is drawn, while trials are measured that could use the core."""
 
-_errors = Console(stderr=True)
-_output = Console(width=None if sys.stdout.isatty() else 160)
+# What trials, files and systems say is shown as it is: never as markup, however many brackets are in it.
+PLAIN = partial(Console, markup=False, highlight=False, emoji=False)
+_errors = PLAIN(stderr=True)
+_output = PLAIN(width=None if sys.stdout.isatty() else 160)
 
 
 def track_pictures(pictures: Iterable[T], count: int) -> Iterable[T]:
@@ -102,9 +103,7 @@ class Bar:
         """Count a trial; report a failure at once."""
         self.count()
         if record.status not in ("ok", "skipped"):
-            self._bar.console.print(
-                f"{record.strategy}: {record.status.replace('_', ' ')}: {record.message}", markup=False, highlight=False
-            )
+            self._bar.console.print(f"{record.strategy}: {record.status.replace('_', ' ')}: {record.message}")
 
     def count(self) -> None:
         """Count something that is done."""
@@ -142,7 +141,7 @@ def show_open(question: str, ratios: Sequence[Open]) -> None:
         )
         more = f", and {len(found) - NAMED} more" if len(found) > NAMED else ""
         where = " ".join(filter(None, [question, case_in_words(case)]))
-        _output.print(f"{where} needs more rounds: {named}{more}", markup=False, highlight=False, soft_wrap=True)
+        _output.print(f"{where} needs more rounds: {named}{more}", soft_wrap=True)
 
 
 def _need(ratio: Open) -> str:
@@ -172,19 +171,19 @@ def show_comparison(comparison: Comparison) -> None:
             left, is_name = heading in ("strategy", "status"), heading == "strategy"
             table.add_column(heading, justify="left" if left else "right", overflow="fold", no_wrap=is_name)
         for row in [*rows, *comparison.missing(case)]:
-            table.add_row(*map(escape, _cells(row, [cell(row) for cell in further.values()])))
+            table.add_row(*_cells(row, [cell(row) for cell in further.values()]))
         _output.print(table)
     if comparison.unmeasured:
         said = f"To measure what is not measured yet: {', or '.join(measure_on(comparison))}"
-        _output.print(said, markup=False, highlight=False, soft_wrap=True)
+        _output.print(said, soft_wrap=True)
     if said := without_start([comparison]):
-        _output.print(said, markup=False, highlight=False, soft_wrap=True)
+        _output.print(said, soft_wrap=True)
     if comparison.schema != SCHEMA:
-        _output.print(OLDER, markup=False, highlight=False, soft_wrap=True)
-    _output.print(UNCORRECTED, markup=False, highlight=False, soft_wrap=True)
-    _output.print(machine_in_words(comparison.environment), markup=False, highlight=False, soft_wrap=True)
+        _output.print(OLDER, soft_wrap=True)
+    _output.print(UNCORRECTED, soft_wrap=True)
+    _output.print(machine_in_words(comparison.environment), soft_wrap=True)
     if comparison.disturbed:
-        _output.print(disturbed(comparison.disturbed), markup=False, highlight=False, soft_wrap=True)
+        _output.print(disturbed(comparison.disturbed), soft_wrap=True)
 
 
 @contextmanager
@@ -209,31 +208,26 @@ def checking(seconds: float) -> Iterator[Callable[[list[Outcome]], None]]:
 
 def show_check(outcomes: Sequence[Outcome]) -> None:
     """Print the result of a check."""
-    table = Table(box=box.SIMPLE)
-    for heading in show.HEADINGS:
-        table.add_column(heading, overflow="fold")
-    for line in show.lines(outcomes):
-        table.add_row(*map(escape, line))
     if outcomes:
-        _output.print(table)
-    _output.print(show.summary(outcomes), markup=False, highlight=False, soft_wrap=True)
-    _output.print(show.METHOD, markup=False, highlight=False, soft_wrap=True)
+        _show("", show.HEADINGS, show.lines(outcomes))
+    _output.print(show.summary(outcomes), soft_wrap=True)
+    _output.print(show.METHOD, soft_wrap=True)
 
 
 def show_probe(found: Found, judged: Sequence[Gate]) -> None:
     """Print what was found about a pipeline: first the answer."""
     from loaders._probe import words
 
-    _output.print(words.answer(found), style="bold", markup=False, highlight=False, soft_wrap=True)
+    _output.print(words.answer(found), style="bold", soft_wrap=True)
     if said := words.cure(found):
-        _output.print(said, markup=False, highlight=False, soft_wrap=True)
+        _output.print(said, soft_wrap=True)
     table = Table(box=None, show_header=False)
     for line in words.lines(found):
-        table.add_row(*map(escape, line))
+        table.add_row(*line)
     _output.print(table)
     for name, state, why in words.gate_lines(judged):
-        _output.print(f"{name}: {state}: {why}", markup=False, highlight=False, soft_wrap=True)
-    _output.print(words.conditions(found), markup=False, highlight=False, soft_wrap=True)
+        _output.print(f"{name}: {state}: {why}", soft_wrap=True)
+    _output.print(words.conditions(found), soft_wrap=True)
 
 
 def show_advice(found: Advice, out: Path) -> None:
@@ -242,28 +236,23 @@ def show_advice(found: Advice, out: Path) -> None:
     from loaders._folder import words
 
     for place, sentence in enumerate(words.answer(found)):
-        _output.print(sentence, style=None if place else "bold", markup=False, highlight=False, soft_wrap=True)
+        _output.print(sentence, style=None if place else "bold", soft_wrap=True)
     _output.print(table(found.answer))
     if found.module:
-        _output.print(f"Written: {out}. To train with it:", markup=False, highlight=False, soft_wrap=True)
-        _output.print(words.usage(found, words.path(found)), markup=False, highlight=False, soft_wrap=True)
+        _output.print(f"Written: {out}. To train with it:", soft_wrap=True)
+        _output.print(words.usage(found, words.path(found)), soft_wrap=True)
 
 
 def told_of_selftest(tally: Tally) -> None:
     """Show the progress of one kind of check."""
-    _errors.print(f"{tally.kind}: {tally.checks} checks, {tally.verdicts}", highlight=False)
+    _errors.print(f"{tally.kind}: {tally.checks} checks, {tally.verdicts}")
 
 
 def show_selftest(tallies: Sequence[Tally]) -> None:
     """Print how often the check is wrong."""
-    table = Table(box=box.SIMPLE)
-    for heading in selftest.HEADINGS:
-        table.add_column(heading)
-    for tally in tallies:
-        table.add_row(*selftest.line(tally))
-    _output.print(table)
+    _show("", selftest.HEADINGS, map(selftest.line, tallies))
     for sentence in selftest.sentences(tallies):
-        _output.print(sentence, markup=False, highlight=False, soft_wrap=True)
+        _output.print(sentence, soft_wrap=True)
 
 
 def show_equivalence(found: Sequence[Equivalence]) -> None:
@@ -280,7 +269,7 @@ def show_equivalence(found: Sequence[Equivalence]) -> None:
     said = [sentence for each in measured for sentence in equivalence.sentences(each)]
     said += [equivalence.METHOD, machine_in_words(measured[-1].environment)] if measured else []
     for sentence in [*said, *(f"{each.question}: skipped: {each.skipped}." for each in found if each.skipped)]:
-        _output.print(sentence, markup=False, highlight=False, soft_wrap=True)
+        _output.print(sentence, soft_wrap=True)
 
 
 def show_faults(found: Sequence[FaultTally]) -> None:
@@ -288,28 +277,23 @@ def show_faults(found: Sequence[FaultTally]) -> None:
     title = "tf.data service: what arrives, and what a fault does to an epoch"
     _show(title, _faults.HEADINGS, map(_faults.line, found))
     for sentence in [*(f"{each}." for each in _faults.summary(found)), *_faults.sentences(found)]:
-        _output.print(sentence, markup=False, highlight=False, soft_wrap=True)
+        _output.print(sentence, soft_wrap=True)
 
 
 def _show(title: str, headings: Sequence[str], lines: Iterable[Sequence[str]]) -> None:
     """Print a table of words."""
-    table = Table(title=escape(title), box=box.SIMPLE, title_justify="left")
+    table = Table(title=title or None, box=box.SIMPLE, title_justify="left")
     for heading in headings:
         table.add_column(heading, overflow="fold")
     for line in lines:
-        table.add_row(*map(escape, line))
+        table.add_row(*line)
     _output.print(table)
 
 
 def show_evidence(experiment: Experiment) -> None:
     """Print how often something happened, next to the required figure."""
     title = f"{experiment.name}: {experiment.source}, commit {experiment.commit[:8]}, {experiment.cpu}"
-    table = Table(title=escape(title), box=box.SIMPLE, title_justify="left")
-    for heading in _evidence.HEADINGS:
-        table.add_column(heading)
-    for count in experiment.counts:
-        table.add_row(*map(escape, _evidence.line(count)))
-    _output.print(table)
+    _show(title, _evidence.HEADINGS, map(_evidence.line, experiment.counts))
 
 
 def show_calibration(calibration: Calibration) -> None:
@@ -319,7 +303,7 @@ def show_calibration(calibration: Calibration) -> None:
         for heading in ("strategy", "truth", "measured", "error", "of the truth", "spread", "resolves", "verdict"):
             table.add_column(heading, justify="left" if heading in ("strategy", "verdict") else "right")
         for reading in each.readings:
-            table.add_row(*map(escape, calibrated_cells(reading)))
+            table.add_row(*calibrated_cells(reading))
         _output.print(table)
 
 
@@ -363,7 +347,7 @@ def show_trial(record: Record) -> None:
     """Print everything that one trial measured."""
     what = " ".join(filter(None, [record.question, record.strategy, case_in_words(record.case)]))
     how = ": ".join(filter(None, [record.status.replace("_", " "), record.message]))
-    _output.print(f"{what}: {how}", markup=False, highlight=False)
+    _output.print(f"{what}: {how}")
     table = Table(box=None, show_header=False)
     figures = declared(Metrics)
     for name, value in msgspec.structs.asdict(record.metrics).items():
@@ -383,6 +367,6 @@ def show_trial(record: Record) -> None:
             unit = figures[name].unit
             table.add_row(name, UNITS[unit](value) if unit in ("s", "bytes") else f"{value:.4g} {unit}")
     _output.print(table)
-    _output.print(machine_in_words(record.environment), markup=False, highlight=False, soft_wrap=True)
+    _output.print(machine_in_words(record.environment), soft_wrap=True)
     if record.status == "ok":
-        _output.print("This is a single sample; for an interval, run `compare`.", markup=False, highlight=False)
+        _output.print("This is a single sample; for an interval, run `compare`.")

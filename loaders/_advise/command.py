@@ -89,23 +89,22 @@ def show(answer: Answer) -> None:
     """Show the answer on the terminal: first what to use, then every strategy."""
     from rich.console import Console
 
-    console = Console(highlight=False, emoji=False, width=None if sys.stdout.isatty() else 160)
+    console = Console(markup=False, highlight=False, emoji=False, width=None if sys.stdout.isatty() else 160)
     head = f"Use {answer.recommended}" if answer.recommended else "Nothing can be recommended"
     doubt = " (undecided)" if answer.recommended and not answer.decided else ""
-    console.print(f"{head}{doubt}.", style="bold", markup=False)
-    console.print(" ".join(filter(None, [answer.because, answer.beyond])), markup=False)
+    console.print(f"{head}{doubt}.", style="bold")
+    console.print(" ".join(filter(None, [answer.because, answer.beyond])))
     step = _words.duration(answer.settings.step) if answer.settings.step else "none"
     have = answer.settings
     case = _words.case_in_words(answer.case)
     console.print(
         f"\nFor {answer.question}{f', {case}' if case else ''}: memory {_words.amount(have.memory)}, step {step}, "
         f"batch {have.batch}, {have.samples} samples, {have.epochs} epochs.",
-        markup=False,
     )
     if answer.source is None:
-        console.print("No results from the current instrument answer this.", markup=False)
+        console.print("No results from the current instrument answer this.")
     else:
-        console.print(source_in_words(answer), markup=False)
+        console.print(source_in_words(answer))
     console.print(table(answer))
 
 
@@ -145,7 +144,7 @@ def source_in_words(answer: Answer) -> str:
     whose = "this machine's results" if source.own else "published results, not from this machine"
     said = (
         f"From {whose}: {source.machine}, {source.cpu}, {source.cores} cores, commit {source.commit or 'unknown'}, "
-        f"{source.rounds} {'round' if source.rounds == 1 else 'rounds'} begun {source.started}; "
+        f"{_words.in_rounds(source.fewest, source.rounds)} begun {source.started}; "
         f"{source.data}, {', '.join(map(str, source.amounts))} samples in batches of {source.batch}"
         f"{f', with {source.given}' if source.given else ''}."
     )
