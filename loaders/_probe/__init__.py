@@ -18,6 +18,5 @@ In the command's process, from the records:
 ``gates``      limits that are kept, broken, or cannot be decided; pure
 ``words``      all that in sentences, for the terminal, a pull request and the page
 ``pair``       two pipelines against each other
-``planted``    pipelines as users write them, and in ``truths`` what is true of them
 =============  ==================================================================================
 """

@@ -18,11 +18,12 @@ import msgspec
 import pytest
 
 from loaders._errors import InputError
-from loaders._probe import asked, target, truths, words
+from loaders._probe import asked, target, words
 from loaders._probe.found import found
 from loaders._probe.pair import Pair
 from loaders._trial.steady import REPEATS
 from tests.conftest import ROOT
+from tests.probe import truths
 from tests.trial.test_log import RECORD
 
 pytestmark = pytest.mark.usefixtures("results")

@@ -1,4 +1,0 @@
-"""Pipelines as users write them, each with a planted truth: what the probe is tested against.
-
-They use public interfaces alone and know nothing of the suite. ``loaders._probe.truths`` says what is true.
-"""
