@@ -152,10 +152,13 @@ def _times(records: Iterable[Record]) -> list[tuple[str, dict[str, dict[int, flo
 
 
 def decoded(path: Path) -> list[Record]:
-    """Return the records of a log, whatever their schema: noise measured by an older instrument will do."""
+    """Return the records of a log, whatever their schema: noise measured by an older instrument will do.
+
+    See ``log.read``, which leaves out lines that cannot be read and trials that it holds already.
+    """
     if not path.exists():
         raise InputError(f"there is no trial log {path}")
-    return [msgspec.json.decode(line, type=Record) for line in path.read_bytes().splitlines() if line.strip()]
+    return log.read(path)
 
 
 class _Simulated:
@@ -468,35 +471,43 @@ FURTHER, TRIALS = "x64", 3
 """Four times the comparison's largest amount, run by hand (``--size large``), and the number of trials of each."""
 
 BEYOND = 1.1
-"""No mean may exceed its upper bound times this factor."""
+"""No trial may exceed its upper bound times this factor."""
 
 
 def foreseen(records: Sequence[Record]) -> list[Count]:
-    """Compare the law of memory's predictions from three amounts with trials at four times the largest of them."""
+    """Compare the law of memory's predictions from three amounts with trials at four times the largest of them.
+
+    Those of a machine are compared with what its own run predicts.
+    """
     from loaders._advise import candidates, choose
 
-    run = candidates.pick(records, FORESEEN, FORESEEN_CASE, "")
-    laws = choose.laws_of(candidates.candidates(run, FORESEEN, FORESEEN_CASE))
-    measured: dict[str, list[Record]] = {}
+    measured: dict[tuple[str, str], list[Record]] = {}
     for record in records:
         if record.schema == SCHEMA and record.question == FORESEEN and record.case.get("data") == FURTHER:
-            measured.setdefault(record.strategy, []).append(record)
-    within, passed = [], []
-    for name, trials in measured.items():
+            measured.setdefault((record.environment.machine, record.strategy), []).append(record)
+    laws = {}
+    for machine in {machine for machine, _ in measured}:
+        own = [each for each in records if each.environment.machine == machine]
+        run = candidates.pick(own, FORESEEN, FORESEEN_CASE, "")
+        laws[machine] = choose.laws_of(candidates.candidates(run, FORESEEN, FORESEEN_CASE))
+    known = 0
+    within: list[float] = []
+    passed: list[float] = []
+    for (machine, name), trials in measured.items():
         needed = [held for each in trials if (held := value(each, "needed_memory")) is not None]
         samples = trials[0].metrics.samples
-        predicted = laws[name].at(samples) if name in laws and samples else None
+        predicted = laws[machine][name].at(samples) if name in laws[machine] and samples else None
         if len(needed) < TRIALS or predicted is None or predicted.low is None or predicted.high is None:
             continue  # too few trials, or the law gave no prediction
-        mean = math.fsum(needed) / len(needed)
-        within.append(float(predicted.low <= mean <= predicted.high))
-        passed.append(float(mean > BEYOND * predicted.high))
+        known += 1
+        within += [float(predicted.low <= each <= predicted.high) for each in needed]
+        passed += [float(each > BEYOND * predicted.high) for each in needed]
     if not within:
         raise InputError(
             f"no trials to test the law of memory with; run `python -m loaders trial {FORESEEN} STRATEGY --size large "
             f"--case data={FURTHER}`, {TRIALS} times each"
         )
-    said, count = f"four times the data: {len(within)} of {len(measured)} strategies have a prediction", len(within)
+    said, count = f"four times the data: {known} of {len(measured)} strategies have a prediction", len(within)
     return [
         Count(f"memory is within the predicted interval, {said}", sum(within) / count, 0, count, "at least", 0.9),
         Count(f"memory exceeds {BEYOND} times the upper bound, {said}", sum(passed) / count, 0, count, "at most", 0),
@@ -620,8 +631,9 @@ def _with_interval(what: str, values: Sequence[float]) -> Count:
 OWN: Mapping[str, str] = {"start": equivalence.NAME, "copies": log.NAME}
 """The logs of experiments that have trials of their own: those of this machine, not the published ones."""
 
-OF_ALL = ("replay",)
-"""Experiments about all that is published: each question's answer is of the machine that has measured most of it."""
+OF_ALL = ("replay", "law")
+"""Experiments that read the logs of all the project's machines, each machine's run by itself: each question's answer is
+of the machine that has measured most of it, and only one of them has trials of four times the data."""
 
 EXPERIMENTS: Mapping[str, Callable[[Sequence[Record], int], list[Count]]] = {
     "simulation": lambda records, repetitions: simulation(noise(records), repetitions),
@@ -633,7 +645,7 @@ EXPERIMENTS: Mapping[str, Callable[[Sequence[Record], int], list[Count]]] = {
     "start": lambda records, _: forked(records),
     "copies": lambda records, _: copies(records),
 }
-"""In their order; those that may lack their trials come last, and keep none of the others from being run."""
+"""In their order; those that may lack their trials come last."""
 
 
 def experiment(name: str, sources: Sequence[Path], repetitions: int) -> Experiment:

@@ -19,6 +19,7 @@ from loaders._trial import log
 from loaders._trial.growth import Growth, Verdict
 from loaders._trial.metrics import Metrics
 from loaders._trial.record import Record
+from tests.advise import made
 from tests.check.pairs import planted
 from tests.conftest import ROOT
 from tests.trial.test_log import RECORD
@@ -45,6 +46,17 @@ def _records(spreads: dict[str, float], rounds: int, seed: int = 1) -> list[Reco
 @pytest.fixture(scope="module")
 def published() -> Noise:
     return _evidence.noise(_evidence.decoded(PUBLISHED))
+
+
+def test_a_line_that_was_cut_off_costs_itself_alone_and_no_trial_counts_twice(tmp_path: Path) -> None:
+    path = tmp_path / log.NAME
+    first, second = (msgspec.structs.replace(RECORD, run="r", round=index) for index in range(2))
+    log.append(path, first)
+    with path.open("ab") as file:
+        file.write(b'{"question":"sel')
+    log.append(path, first)
+    log.append(path, second)
+    assert _evidence.decoded(path) == [first, second]
 
 
 def test_the_noise_of_trials_is_their_spread_without_strategy_and_round() -> None:
@@ -207,8 +219,36 @@ def test_the_equivalence_of_forked_trials_is_counted_from_their_own_log(tmp_path
     assert counts["a strategy fails in forks only"] == (0.0, True)
 
 
-def test_recommendations_are_replayed_from_the_logs_of_all_the_projects_machines(
+def test_an_experiment_that_lacks_its_trials_keeps_no_other_from_running(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lacking(records: Sequence[Record], repetitions: int) -> list[Count]:
+        raise InputError("no trials")
+
+    def counted(records: Sequence[Record], repetitions: int) -> list[Count]:
+        return [Count("x", 1.0, 0.0, 1, "at least", 1.0)]
+
+    monkeypatch.setenv("LOADERS_RESULTS", str(tmp_path))
+    monkeypatch.setattr(_evidence, "EXPERIMENTS", {"law": lacking, "replay": counted})
+    ran = CliRunner().invoke(main, ["evidence", "--json"])
+    assert (ran.exit_code, "error: law: no trials" in ran.stderr) == (2, True)
+    assert [each["name"] for each in json.loads(ran.stdout)] == ["replay"]
+    assert [each.name for each in _evidence.newest(tmp_path / "tested" / _evidence.NAME)] == ["replay"]
+
+
+def test_the_law_of_memory_is_tested_on_each_machine_with_its_own_run() -> None:
+    def measured(machine: str, held: float) -> list[Record]:
+        level, where = {"path_generator": made.Planted(0.0016, memory=lambda _: held)}, made.environment(machine)
+        further = made.run(level, 3, amounts={_evidence.FURTHER: 2560}, name="", where=where)
+        return [*made.run(level, where=where), *further]
+
+    within, beyond = _evidence.foreseen([*measured("box", 20.0), *measured("other", 60.0)])
+    assert (within.share, within.repetitions, beyond.share) == (1.0, 6, 0.0)
+
+
+@pytest.mark.parametrize(("name", "function"), [("replay", "replayed"), ("law", "foreseen")])
+def test_what_is_about_all_that_is_published_is_read_from_the_logs_of_all_the_projects_machines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, function: str
 ) -> None:
     """Each question is answered by the one that has measured most of it."""
     monkeypatch.setenv("LOADERS_RESULTS", str(tmp_path))
@@ -220,11 +260,11 @@ def test_recommendations_are_replayed_from_the_logs_of_all_the_projects_machines
         return [_evidence.Count(each.environment.machine, 0.0, 0.0, 1, "at least", 0.0) for each in records]
 
     def read(*arguments: str) -> set[str]:
-        ran = CliRunner().invoke(main, ["evidence", "replay", "--json", *arguments])
+        ran = CliRunner().invoke(main, ["evidence", name, "--json", *arguments])
         (found,) = json.loads(ran.stdout)
         return {each["what"] for each in found["counts"]}
 
-    monkeypatch.setattr(_evidence, "replayed", machines)
+    monkeypatch.setattr(_evidence, function, machines)
     assert read() == {log.PUBLISHED, "reference-another"}
     assert read("--noise", str(tmp_path / log.PUBLISHED / log.NAME)) == {log.PUBLISHED}
     assert read("--noise", str(tmp_path / "mine" / log.NAME)) == {"mine"}

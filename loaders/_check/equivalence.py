@@ -217,10 +217,8 @@ def _compared(
     if FIGURES[metric].is_time:
         samples, margin = trim_mean(np.log(forked / fresh), TRIMMED, axis=0), math.log(factor)
     else:
-        samples, margin = (
-            trim_mean(forked - fresh, TRIMMED, axis=0),
-            max(MEMORY, MEMORY_SHARE * abs(float(fresh.mean()))),
-        )
+        samples = trim_mean(forked - fresh, TRIMMED, axis=0)
+        margin = max(MEMORY, MEMORY_SHARE * abs(float(trim_mean(fresh, TRIMMED, axis=0).mean())))
     count = len(rounds)
     error = float(samples.std(ddof=1)) / math.sqrt(count) if count > 1 else math.inf
     difference = Difference(float(samples.mean()), error, count - 1, count)

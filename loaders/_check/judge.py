@@ -95,7 +95,7 @@ class Judgement(msgspec.Struct, frozen=True):
     """
 
     verdict: Verdict
-    change: Estimate | None
+    change: Estimate
     a: float
     b: float
     blocks: int

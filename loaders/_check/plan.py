@@ -8,21 +8,21 @@ from typing import Any
 from loaders import _registry
 from loaders._check.run import FALLBACK, Subject
 from loaders._check.sides import Side
-from loaders._check.touched import touched
+from loaders._check.touched import edited, touched
 from loaders._check.trials import Trials
 from loaders._errors import InputError
 
 
 def chosen(
     a: Side, b: Side, only: Sequence[str], say: Callable[[str], None], *, every: bool = False
-) -> dict[str, list[str]]:
-    """Return the strategies to measure, by question.
+) -> tuple[dict[str, list[str]], list[str]]:
+    """Return the strategies to measure, by question, and those left out that the change can have touched as well.
 
     Parameters
     ----------
     only
         ``QUESTION`` or ``QUESTION.STRATEGY``; if empty, what the change can have touched. If all of a question is
-        touched, only its quick strategies run.
+        touched, only its quick strategies run, and those whose own code differs.
     say
         Called with what cannot be compared because one side lacks it.
     every
@@ -40,16 +40,21 @@ def chosen(
             say(f"only {side.name} has {', '.join(sorted(alone))}: nothing to compare with")
     both = {question: names & listed[1].get(question, set()) for question, names in listed[0].items()}
     asked = list(only) or (list(both) if every else [])
-    found = _named(asked, both) if asked else touched(a.sources(), b.sources(), both)
-    return {
-        question: sorted(names if asked else _standing_for(question, names, both[question]))
+    if asked:
+        return {question: sorted(names) for question, names in _named(asked, both).items()}, []
+    sources = a.sources(), b.sources()
+    found, own_code = touched(*sources, both), edited(*sources, both)
+    measured = {
+        question: _standing_for(question, names, both[question], own_code[question])
         for question, names in found.items()
     }
+    left_out = [f"{question}.{name}" for question, names in found.items() for name in names - measured[question]]
+    return {question: sorted(names) for question, names in measured.items()}, sorted(left_out)
 
 
-def subjects(strategies: Mapping[str, Sequence[str]], trials: Trials) -> list[Subject]:
-    """Return the strategies with how each side runs them."""
-    return [_subject(question, name, trials) for question, names in strategies.items() for name in names]
+def subjects(strategies: Mapping[str, Sequence[str]], trials: Trials, environments: str = "") -> list[Subject]:
+    """Return the strategies with how each side runs them; ``environments`` says how the sides' environments differ."""
+    return [_subject(question, name, trials, environments) for question, names in strategies.items() for name in names]
 
 
 def _names(listed: Mapping[str, Any]) -> dict[str, set[str]]:
@@ -67,14 +72,21 @@ def _named(only: Sequence[str], both: Mapping[str, set[str]]) -> dict[str, set[s
     return chosen
 
 
-def _standing_for(question: str, names: set[str], every: Collection[str]) -> set[str]:
-    """Return only the quick strategies if the whole question is touched: all of them would take hours."""
+def _standing_for(question: str, names: set[str], every: Collection[str], own_code: set[str]) -> set[str]:
+    """Return only the quick strategies and those of ``own_code`` if all are touched: all of them would take hours."""
     quick = set(_registry.quick(question) if question in _registry.questions() else ()) & names
-    return quick if quick and names == set(every) else names
+    return quick | own_code if quick and names == set(every) else names
 
 
-def _subject(question: str, name: str, trials: Trials) -> Subject:
+def _subject(question: str, name: str, trials: Trials, environments: str) -> Subject:
     known = _registry.questions().get(question)
     full, runs = f"{question}.{name}", trials.of(question, name)
-    start = trials.start_of(full)
-    return Subject(full, known.ranked_by if known else FALLBACK, runs.a, runs.b, start=start, in_turn=runs.in_turn)
+    return Subject(
+        full,
+        known.ranked_by if known else FALLBACK,
+        runs.a,
+        runs.b,
+        start=trials.start_of(full),
+        in_turn=runs.in_turn,
+        environments=environments,
+    )

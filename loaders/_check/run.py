@@ -28,6 +28,12 @@ from loaders._trial.workers import is_unknown
 FALLBACK = "epoch_time"
 """The metric that every record has. A metric that an older commit's trials lack is used for neither side."""
 
+LEFT_OUT = "it is not quick, and its own code is the same"
+"""Why a strategy is not measured although the change has touched all of its question."""
+
+LACKING = "not installed"
+"""What a trial says that is skipped for want of a package."""
+
 
 class Subject(msgspec.Struct, frozen=True):
     """A strategy in a case, and how each side runs it once.
@@ -45,6 +51,8 @@ class Subject(msgspec.Struct, frozen=True):
     in_turn
         Runs one trial of each side, whose epochs alternate, and returns both records. That is a block then; without it,
         a block is four trials.
+    environments
+        How the versions of Python and of packages differ between the sides, in words. Empty if they do not.
     """
 
     name: str
@@ -54,6 +62,7 @@ class Subject(msgspec.Struct, frozen=True):
     figures: tuple[Figure, ...] = ("time", "memory")
     start: str = "fresh"
     in_turn: Callable[[int], Sequence[dict[str, Any]]] | None = None
+    environments: str = ""
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -72,7 +81,10 @@ class Outcome(msgspec.Struct, frozen=True):
     start
         How its trials started on both sides: ``fresh`` or ``forked``.
     skipped
-        Why neither side runs it here, such as a package that is not installed. Empty otherwise.
+        Why it is not compared: neither side runs it here, or it needs a package that only one side's environment has,
+        or it was left out (``LEFT_OUT``). Empty otherwise.
+    environments
+        How the sides' environments differ, in words. Empty if they do not.
     """
 
     name: str
@@ -84,6 +96,7 @@ class Outcome(msgspec.Struct, frozen=True):
     timed_by: str = ""
     start: str = "fresh"
     skipped: str = ""
+    environments: str = ""
 
     @property
     def is_regression(self) -> bool:
@@ -114,7 +127,7 @@ class _State:
         self.schemas: dict[str, int | None] = {"a": None, "b": None}
 
     def run_block(self, seed: int) -> None:
-        """Run A B B A and keep what is ok; both sides get the same seed. What both skip at first is left at that."""
+        """Run A B B A and keep what is ok; both sides get the same seed. What is skipped at first is left at that."""
         found: dict[str, list[dict[str, Any]]] = {"a": [], "b": []}
         for letter, record in self._records(seed):
             self.ran[letter] += 1
@@ -140,8 +153,11 @@ class _State:
 
     @property
     def skipped(self) -> str:
-        """Why neither side runs it here."""
-        return self.skips["b"] if len(self.skips) == len(self.failed) else ""
+        """Why it is not compared: neither side runs it here, or one side's environment lacks a package."""
+        if len(self.skips) == len(self.failed):
+            return self.skips["b"]
+        alone = [f"on {letter.upper()} alone: {why}" for letter, why in self.skips.items() if LACKING in why]
+        return alone[0] if alone and self.subject.environments and all(self.ran.values()) else ""
 
     @property
     def failures(self) -> Failures:
@@ -180,7 +196,8 @@ class _State:
     def outcome(self, questions: int) -> Outcome:
         """Judge the trials so far, once after each block."""
         if self.judged is None:
-            self.judged = self._outcome(questions)
+            found = self._outcome(questions)
+            self.judged = msgspec.structs.replace(found, environments=self.subject.environments)
         return self.judged
 
     def _outcome(self, questions: int) -> Outcome:
@@ -268,7 +285,8 @@ def run(
     apart
         Judge each strategy as if it were measured alone, not by what the others' spreads say about its own.
     begin
-        Called before each round of blocks, with the names of those that it measures.
+        Called before each round of blocks, with the names of those that it measures. If it returns anything true, such
+        as why they cannot be run, the round is left out.
     told
         Called with all outcomes so far after each block, so an interrupted check has what was measured.
     """
@@ -285,11 +303,13 @@ def run(
     while due := _in_reach([each for each in states if each.is_due(shared())], end - clock(), shared()):
         seed += 1
         random.Random(seed).shuffle(due)  # noqa: S311
-        begin([each.subject.name for each in due])
+        is_lost = begin([each.subject.name for each in due])
         for each in due:
             before = clock()
             if before >= end:
                 return [state.outcome(shared()) for state in states]
+            if is_lost:
+                break
             if before >= half and seed == 1:
                 continue  # the rest of the time is first for those that have begun
             each.run_block(seed)

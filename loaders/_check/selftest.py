@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
+import platform
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +23,8 @@ from loaders._check import run as checking
 from loaders._check.judge import FAMILY, LOOKS, TIME_MARGIN, TRIMMED, Figure
 from loaders._check.run import Outcome, Subject
 from loaders._check.trials import Runs
-from loaders._trial import log
+from loaders._errors import InputError
+from loaders._trial import log, machine
 from loaders._trial.record import Environment
 
 QUESTIONS_OF: dict[str, str] = {"python": "selection", "tensorflow": "batching"}
@@ -44,7 +46,7 @@ Each is judged as if it were the only one."""
 
 
 class Kind(msgspec.Struct, frozen=True):
-    """A kind of check: what is planted, which figure must show it, and the verdict that is right.
+    """A kind of check: what is planted, and the figures that are judged.
 
     ``share`` is the fraction of the requested checks that this kind runs: a difference that hardly matters needs fewer.
     ``same`` is the strategy without the difference. ``time`` is the metric used as time.
@@ -53,29 +55,28 @@ class Kind(msgspec.Struct, frozen=True):
     name: str
     twin: str
     figures: tuple[Figure, ...]
-    right: str
     share: float = 1.0
     same: str = "same"
     time: str = "epoch_time"
 
 
 KINDS = (
-    Kind("nothing", "same", ("time", "memory"), "no difference"),
-    Kind("+10 % of time", "time_10", ("time",), "slower"),
-    Kind("+8 MiB", "memory_8", ("memory",), "fatter"),
-    Kind("+20 % of time", "time_20", ("time",), "slower", 0.25),
-    Kind("+5 % of time", "time_5", ("time",), "slower", 0.1),
-    Kind("+1 MiB", "memory_1", ("memory",), "fatter", 0.25),
-    Kind("+64 MiB", "memory_64", ("memory",), "fatter", 0.25),
+    Kind("nothing", "same", ("time", "memory")),
+    Kind("+10 % of time", "time_10", ("time",)),
+    Kind("+8 MiB", "memory_8", ("memory",)),
+    Kind("+20 % of time", "time_20", ("time",), 0.25),
+    Kind("+5 % of time", "time_5", ("time",), 0.1),
+    Kind("+1 MiB", "memory_1", ("memory",), 0.25),
+    Kind("+64 MiB", "memory_64", ("memory",), 0.25),
 )
 
 _in_tensorflow = functools.partial(Kind, same="tf_same", time="steady_time")
 
 TENSORFLOW_KINDS = (
-    _in_tensorflow("tensorflow: nothing", "tf_same", ("time", "memory"), "no difference"),
-    _in_tensorflow("tensorflow: +10 % of time", "tf_time_10", ("time",), "slower"),
-    _in_tensorflow("tensorflow: +64 MiB", "tf_memory_64", ("memory",), "fatter", 0.25),
-    _in_tensorflow("tensorflow: +20 % of time", "tf_time_20", ("time",), "slower", 0.25),
+    _in_tensorflow("tensorflow: nothing", "tf_same", ("time", "memory")),
+    _in_tensorflow("tensorflow: +10 % of time", "tf_time_10", ("time",)),
+    _in_tensorflow("tensorflow: +64 MiB", "tf_memory_64", ("memory",), 0.25),
+    _in_tensorflow("tensorflow: +20 % of time", "tf_time_20", ("time",), 0.25),
 )
 
 KINDS_OF: dict[str, tuple[Kind, ...]] = {"python": KINDS, "tensorflow": TENSORFLOW_KINDS}
@@ -149,12 +150,16 @@ class Selftest(msgspec.Struct, frozen=True):
 
 
 def key() -> str:
-    """Return the digest of the code that decides how a check ends, and of what its planted strategies are made of."""
+    """Return the digest of what decides how a check ends.
+
+    That is code, what the planted strategies are made of, and the versions of Python and of packages.
+    """
     package = Path(__file__).parents[1]
     rooms = ("_check", "_trial", "questions/batching")
     alone = (package / "_judge.py", package / "questions" / "selection.py")
     files = sorted([*alone, *(file for room in rooms for file in (package / room).glob("*.py"))])
-    return hashlib.blake2b(b"".join(file.read_bytes() for file in files), digest_size=4).hexdigest()
+    versions = repr((platform.python_version(), machine.packages())).encode()
+    return hashlib.blake2b(b"".join([versions, *(file.read_bytes() for file in files)]), digest_size=4).hexdigest()
 
 
 def selftest(
@@ -175,14 +180,19 @@ def selftest(
     runs
         Returns what runs the two planted strategies of a kind with a seed.
     path
-        The log. Checks are appended as soon as those end that share their rounds; checks that the same code has already
-        logged count.
+        The log. Checks are appended as soon as those end that share their rounds, unless they judged nothing; checks
+        that the same code has already logged count.
     start
         How the trials start: ``fresh`` or ``forked``.
     begin
         Called before each round of blocks; it starts new servers, if trials are forked.
     told
         Called with the tally so far after each of these appends.
+
+    Raises
+    ------
+    InputError
+        If no check of a kind judged anything.
     """
     own = key()
     logged = [each for each in _read(path) if each.key == own and each.outcome.start == start]
@@ -202,8 +212,11 @@ def selftest(
                 begin=lambda _: begin(),
             )
             for outcome, (_, environments) in zip(ended, found_of, strict=True):
-                outcomes.append(outcome)
-                log.append(path, Checked(own, kind.name, started, outcome, environments[-1]))
+                if _has_judged(outcome):
+                    outcomes.append(outcome)
+                    log.append(path, Checked(own, kind.name, started, outcome, environments[-1]))
+            if not outcomes:
+                raise InputError(f"{kind.name}: no check has judged anything: {ended[0].message or ended[0].skipped}")
             told(tally(kind, outcomes))
         found.append(tally(kind, outcomes))
     return found
@@ -250,7 +263,13 @@ OLDER_WORD = (b'"verdict":"inconclusive"', b'"verdict":"undecided"')
 
 def _read(path: Path, say: Callable[[str], None] = lambda _: None) -> list[Checked]:
     decode = msgspec.json.Decoder(Checked).decode
-    return log.lines(path, lambda line: decode(line.replace(*OLDER_WORD)), say)
+    read = log.lines(path, lambda line: decode(line.replace(*OLDER_WORD)), say)
+    return [each for each in read if _has_judged(each.outcome)]
+
+
+def _has_judged(outcome: Outcome) -> bool:
+    """Whether a check has judged anything: not if the time was up before, or if its trials failed on both sides."""
+    return outcome.broken or bool(outcome.judgements)
 
 
 def tally(kind: Kind, outcomes: Sequence[Outcome]) -> Tally:
@@ -315,9 +334,9 @@ def _spread(outcome: Outcome) -> float | None:
     from scipy.special import stdtrit
 
     judged = outcome.time
-    if judged is None or judged.change is None or judged.change.low is None or judged.change.high is None:
+    if judged is None or judged.change.low is None or judged.change.high is None:
         return None
     out = int(TRIMMED * judged.blocks)
     half = math.log(judged.change.high / judged.change.low) / 2
     quantile = float(stdtrit(judged.blocks - 2 * out - 1, 1 - FAMILY / (QUESTIONS * len(LOOKS)) / 2))
-    return half / quantile * math.sqrt(judged.blocks)
+    return half / quantile * math.sqrt(judged.blocks) / (EFFICIENCY if out else 1)

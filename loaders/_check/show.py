@@ -15,7 +15,7 @@ from loaders._check.judge import (
     TIME_MARGIN,
     Judgement,
 )
-from loaders._check.run import Outcome
+from loaders._check.run import LEFT_OUT, Outcome
 from loaders._words import ABSENT, amount, duration
 
 HEADINGS = ("strategy", "time", "change", "memory", "change", "blocks", "start", "failed")
@@ -39,7 +39,7 @@ def _line(outcome: Outcome) -> tuple[str, ...]:
         *_cells(outcome.memory, memory_in_words, amount),
         blocks,
         outcome.start,
-        failed,
+        f"{failed}; {outcome.message}" if outcome.message else failed,
     )
 
 
@@ -68,8 +68,6 @@ def memory_in_words(judged: Judgement) -> str:
 
 def _in_words(judged: Judgement, number: Callable[[float], str], unit: str) -> str:
     change = judged.change
-    if change is None:
-        return judged.verdict
     if change.low is None or change.high is None:
         return f"{judged.verdict}: {number(change.value)}{unit}, too few blocks"
     words = f"{judged.verdict}: {number(change.value)}{unit} ({number(change.low)} to {number(change.high)})"
@@ -98,11 +96,15 @@ def summary(outcomes: Sequence[Outcome]) -> str:
         said.append(f"whether B fails more often is undecided: {', '.join(may_fail)}")
     if unmeasured:
         said.append(f"not measured: {', '.join(unmeasured)}")
-    for why in sorted({each.skipped for each in outcomes} - {""}):
+    for why in sorted({each.skipped for each in outcomes} - {"", LEFT_OUT}):
         names = [each.name for each in outcomes if each.skipped == why]
-        said.append(f"skipped on both sides ({why}): {', '.join(names)}")
+        said.append(f"skipped ({why}): {', '.join(names)}")
+    if left_out := sum(each.skipped == LEFT_OUT for each in outcomes):
+        said.append(f"may be affected, but not measured: {left_out} more (--all measures them)")
     if elsewise:
         said.append(f"timed by the whole first epoch because not every trial has a steady time: {', '.join(elsewise)}")
+    environments = sorted({each.environments for each in outcomes} - {""})
+    said += [f"figures may differ because the sides' environments do ({each})" for each in environments]
     return "; ".join(said) + "."
 
 
@@ -121,13 +123,13 @@ def markdown(outcomes: Sequence[Outcome], title: str) -> str:
 
 METHOD = (
     f"Each trial runs in a process of its own; it starts fresh, or is forked from a server that has done the imports, "
-    f"as on the other side. Where steady epochs rank a question of this suite, those of two trials alternate in the "
-    f"order A B B A; elsewhere whole trials do. A change is confirmed if its whole interval is beyond "
-    f"{TIME_MARGIN - 1:.0%} of time or {MEMORY_MARGIN / 2**20:.0f} MiB. There is no difference if an interval of "
-    f"{1 - 2 * ALIKE_LEVEL:.1%}, narrower than the one shown, lies within {TIME_ALIKE - 1:.0%}, or "
-    f"{MEMORY_ALIKE / 2**20:.0f} MiB of memory if that is more; of a strategy that differs by that much, it is said "
-    f"with a chance of at most {MISSED:.0%}. Failures are counted on both sides (Fisher's exact test). If nothing "
-    f"changed, the chance of any false alarm in the whole check is at most {FAMILY:.0%}."
+    f"as on the other side. Where steady epochs rank a question of this suite, and both sides can run them in turn, "
+    f"those of two trials alternate in the order A B B A; elsewhere whole trials do. A change is confirmed if its "
+    f"whole interval is beyond {TIME_MARGIN - 1:.0%} of time or {MEMORY_MARGIN / 2**20:.0f} MiB. There is no "
+    f"difference if an interval of {1 - 2 * ALIKE_LEVEL:.1%}, narrower than the one shown, lies within "
+    f"{TIME_ALIKE - 1:.0%}, or {MEMORY_ALIKE / 2**20:.0f} MiB of memory if that is more; of a strategy that differs by "
+    f"that much, it is said with a chance of at most {MISSED:.0%}. Failures are counted on both sides (Fisher's exact "
+    f"test). If nothing changed, the chance of any false alarm in the whole check is at most {FAMILY:.0%}."
 )
 
 

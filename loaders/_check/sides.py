@@ -16,8 +16,19 @@ import msgspec
 
 from loaders._check.touched import DEPENDENCIES, PACKAGE
 from loaders._errors import InputError
+from loaders._trial import machine
 
 WORKING_TREE = "the working tree"
+
+VERSIONS = """
+import contextlib, importlib.metadata, json, platform, sys
+found = {"Python": platform.python_version()}
+for name in sys.argv[1:]:
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+        found[name] = importlib.metadata.version(name)
+print(json.dumps(found))
+"""
+"""Prints the versions of Python and of the packages that are named: an environment need not have this package's own."""
 
 
 class Side(msgspec.Struct, frozen=True):
@@ -69,6 +80,11 @@ class Side(msgspec.Struct, frozen=True):
             return {"status": "absent", "message": done.stderr.strip().splitlines()[-1]}
         return {"status": "failed", "message": f"exit code {done.returncode}: {done.stderr.strip()[-500:]}"}
 
+    def versions(self) -> dict[str, str]:
+        """Return the versions of Python and of the packages that figures depend on, as far as they are installed."""
+        command = [str(self.python), "-c", VERSIONS, *machine.PACKAGES]
+        return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
     def _run(self, arguments: list[str]) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [*self.command, *arguments],
@@ -102,6 +118,15 @@ def side(commit: str | None, repository: Path, place: Path) -> Side:
     if _dependencies(root) == _dependencies(repository):
         return Side(name, root, Path(sys.executable), place / "results")
     return Side(name, root, _environment(root), place / "results")
+
+
+def differing(a: Side, b: Side) -> str:
+    """Say which versions differ between the sides' environments; nothing if none does."""
+    if a.python == b.python:
+        return ""
+    of_a, of_b = a.versions(), b.versions()
+    names = [name for name in ("Python", *machine.PACKAGES) if of_a.get(name) != of_b.get(name)]
+    return ", ".join(f"{name} {of_a.get(name, 'none')} in A and {of_b.get(name, 'none')} in B" for name in names)
 
 
 def _lay_out(repository: Path, digest: str, root: Path) -> None:

@@ -6,6 +6,7 @@ Comments, docstrings and code layout change no figure, so sources are compared a
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterable, Mapping, Set
 from pathlib import PurePosixPath
 
@@ -27,41 +28,67 @@ def touched(before: Sources, after: Sources, strategies: Mapping[str, Iterable[s
     strategies
         For each question, the names of the strategies that both versions have.
     """
-    if before.get(DEPENDENCIES) != after.get(DEPENDENCIES) or _shared_differs(before, after):
-        return {question: set(names) for question, names in strategies.items()}
+    shared = _imported(before) | _imported(after)
+    every = before.get(DEPENDENCIES) != after.get(DEPENDENCIES) or _differ(before, after, shared)
     found = {}
     for question, names in strategies.items():
-        parts = [_question_parts(sources, question) for sources in (before, after)]
-        changed = {name for name in parts[0].keys() | parts[1].keys() if parts[0].get(name) != parts[1].get(name)}
-        found[question] = {
-            name
-            for name in names
-            if any(changed & (_strategy_reaches(each, name) | _reached(each, "QUESTION")) for each in parts)
-        }
+        whole = every or _differ(before, after, _borrowed(before, question) | _borrowed(after, question))
+        changed = _changed(before, after, question, names)
+        found[question] = {name for name, parts in changed.items() if whole or parts}
     return {question: names for question, names in found.items() if names}
 
 
-def _question_parts(sources: Sources, question: str) -> dict[str, tuple[str, frozenset[str]]]:
-    """Return what the module of a question defines, or all modules of its package; see ``_parts``.
+def edited(before: Sources, after: Sources, strategies: Mapping[str, Iterable[str]]) -> dict[str, set[str]]:
+    """Return, for each question, the strategies whose own code differs, not only what all of them reach.
 
-    Modules of a package import each other's names as they are, so a name that several define counts as one.
+    See ``touched``, which returns these as well.
+    """
+    found = {}
+    for question, names in strategies.items():
+        changed = _changed(before, after, question, names)
+        common = set.intersection(*changed.values()) if changed else set()
+        found[question] = {name for name, parts in changed.items() if parts - common}
+    return found
+
+
+def _changed(before: Sources, after: Sources, question: str, names: Iterable[str]) -> dict[str, set[str]]:
+    """Return, for each strategy of a question, which of the parts that it reaches differ."""
+    parts = [_question_parts(sources, question) for sources in (before, after)]
+    changed = {name for name in parts[0].keys() | parts[1].keys() if parts[0].get(name) != parts[1].get(name)}
+    of_all = set[str]().union(*(_reached(each, "QUESTION") for each in parts))
+    return {name: changed & of_all.union(*(_strategy_reaches(each, name) for each in parts)) for name in names}
+
+
+def _question_parts(sources: Sources, question: str) -> dict[str, tuple[str, frozenset[str]]]:
+    """Return what the module of a question, or all modules of its package, define and borrow; see ``_parts``.
+
+    Modules import each other's names as they are, so a name that several define counts as one.
     """
     parts: dict[str, tuple[str, frozenset[str]]] = {}
-    for file in files_of(sources, question):
+    for file in [*files_of(sources, question), *sorted(_borrowed(sources, question))]:
         for name, (text, uses) in _parts(sources[file], PurePosixPath(file).name).items():
             before, used = parts.get(name, ("", frozenset()))
             parts[name] = (before + text, used | uses)
     return parts
 
 
-def _shared_differs(before: Sources, after: Sources) -> bool:
-    shared = _imported(before) | _imported(after)
-    return any(_parts(before.get(path, "")) != _parts(after.get(path, "")) for path in shared)
+def _differ(before: Sources, after: Sources, paths: Iterable[str]) -> bool:
+    return any(_parts(before.get(path, "")) != _parts(after.get(path, "")) for path in paths)
 
 
 def _imported(sources: Sources) -> set[str]:
     """Return the machinery's files that a trial imports, directly or indirectly; question modules are left out."""
-    return {path for path in reached(sources, []) if PurePosixPath(path).parts[1].startswith("_")}
+    return {path for path in reached(sources, []) if _is_machinery(path)}
+
+
+def _borrowed(sources: Sources, question: str) -> set[str]:
+    """Return the files of other questions that those of a question import, directly or indirectly."""
+    own = files_of(sources, question)
+    return {path for path in reached(sources, own) if not _is_machinery(path)} - set(own)
+
+
+def _is_machinery(path: str) -> bool:
+    return PurePosixPath(path).parts[1].startswith("_")
 
 
 def reached(sources: Sources, modules: Iterable[str]) -> set[str]:
@@ -73,15 +100,23 @@ def reached(sources: Sources, modules: Iterable[str]) -> set[str]:
         if path in found or path not in sources:
             continue
         found.add(path)
-        for node in ast.walk(ast.parse(sources[path])):
-            names = []
-            if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == PACKAGE:
-                names = [node.module, *(f"{node.module}.{each.name}" for each in node.names)]
-            elif isinstance(node, ast.Import):
-                names = [each.name for each in node.names if each.name.split(".")[0] == PACKAGE]
-            for name in names:
-                stem = name.replace(".", "/")
-                waiting += [f"{stem}.py", f"{stem}/__init__.py"]
+        waiting += _imports(sources[path])
+    return found
+
+
+@functools.cache  # all questions reach the same machinery
+def _imports(source: str) -> list[str]:
+    """Return the paths of the package's files that a source may import."""
+    found: list[str] = []
+    for node in ast.walk(ast.parse(source)):
+        names = []
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == PACKAGE:
+            names = [node.module, *(f"{node.module}.{each.name}" for each in node.names)]
+        elif isinstance(node, ast.Import):
+            names = [each.name for each in node.names if each.name.split(".")[0] == PACKAGE]
+        for name in names:
+            stem = name.replace(".", "/")
+            found += [f"{stem}.py", f"{stem}/__init__.py"]
     return found
 
 
@@ -92,6 +127,7 @@ def files_of(sources: Sources, question: str) -> list[str]:
     return [each for each in sources if each.startswith(package)] or [each for each in alone if each in sources][:1]
 
 
+@functools.cache  # several questions borrow from the same files
 def _parts(source: str, rest: str = "") -> dict[str, tuple[str, frozenset[str]]]:
     """Return what a module defines: for each name its syntax without docstrings, and the names that it uses.
 

@@ -82,11 +82,6 @@ class Served:
         line = self._process.stdout.readline()
         return json.loads(line) if line.endswith(b"\n") else None
 
-    @property
-    def refusal(self) -> str:
-        """Why it made no offer."""
-        return self._last_words()
-
     def _ask(self, line: msgspec.Struct) -> dict[str, Any] | None:
         self.tell(line)
         return self.answer()
@@ -108,13 +103,14 @@ class Served:
 
     def replaced(self) -> dict[str, Any]:
         """Start a new process in place of one that has ended, and return a record that says so."""
-        said = self._last_words()
+        said = self.last_words()
         self.end()
         self._launch()
         self.start()
         return {"status": "failed", "message": f"the process that runs the trials of {self._side.name} ended: {said}"}
 
-    def _last_words(self) -> str:
+    def last_words(self) -> str:
+        """Return how the process ended, and what it printed last."""
         code = self._process.wait()
         self._printed.seek(0)
         return f"exit code {code}: {self._printed.read().decode(errors='replace').strip()[-500:]}"
@@ -159,8 +155,8 @@ class Runs:
 class Trials(Protocol):
     """Runs the trials of both sides."""
 
-    def begin(self, names: Sequence[str]) -> None:
-        """Prepare the next round of blocks, of these strategies."""
+    def begin(self, names: Sequence[str]) -> str:
+        """Prepare the next round of blocks, of these strategies; return why they cannot be run now, or nothing."""
 
     def start_of(self, name: str) -> str:
         """Return how the trials of a strategy start, ``fresh`` or ``forked``."""
@@ -175,8 +171,9 @@ class Alone:
     def __init__(self, sides: Sequence[Side], size: str) -> None:
         self._sides, self._size = sides, size
 
-    def begin(self, names: Sequence[str]) -> None:
+    def begin(self, names: Sequence[str]) -> str:  # noqa: ARG002
         """See ``Trials``."""
+        return ""
 
     def start_of(self, name: str) -> str:  # noqa: ARG002
         """See ``Trials``."""
@@ -195,8 +192,8 @@ class Alone:
 class Together:
     """The trials of both sides by processes that hold servers."""
 
-    def __init__(self, served: Sequence[Served], size: str) -> None:
-        self._served, self._size = served, size
+    def __init__(self, served: Sequence[Served], size: str, say: Callable[[str], None]) -> None:
+        self._served, self._size, self._say = served, size, say
         a, b = ((each.offer or {}).get("forks", []) for each in served)
         self._forked = set(a) & set(b)
         self._by_group = all((each.offer or {}).get("by_group") for each in served)
@@ -207,13 +204,18 @@ class Together:
         """Why a side cannot fork, in words."""
         return [each.offer["reason"] for each in self._served if each.offer and each.offer["reason"]]
 
-    def begin(self, names: Sequence[str]) -> None:
+    def begin(self, names: Sequence[str]) -> str:
         """See ``Trials``: both servers import at the same time, while nothing is measured."""
+        reason = ""
         if forked := [name for name in names if name in self._forked]:
             for each in self._served:
                 each.tell(Round(forked if self._by_group else []))  # what is imported must be alike on both sides
             for each in self._served:
-                each.answer()
+                offer = each.answer() or {}  # a process that has ended is replaced by its next trial
+                reason = reason or offer.get("reason", "")
+        if reason:
+            self._say(f"a round of blocks is left out, because a side's trials cannot be forked: {reason}")
+        return reason
 
     def start_of(self, name: str) -> str:
         """See ``Trials``."""
@@ -340,7 +342,7 @@ def trials(
     Parameters
     ----------
     say
-        Called with why trials are not forked.
+        Called with why trials are not forked, or a round is left out.
     fresh
         Fork none.
     """
@@ -352,10 +354,10 @@ def trials(
             stack.callback(each.end)
             each.start()
             if each.offer is None:
-                say(f"{side.name} cannot fork its trials, so all start in fresh processes ({each.refusal})")
+                say(f"{side.name} cannot fork its trials, so all start in fresh processes ({each.last_words()})")
                 yield Alone(sides, size)
                 return
-        together = Together(served, size)
+        together = Together(served, size, say)
         for reason in together.reasons:
             say(f"trials start in fresh processes: {reason}")
         yield together

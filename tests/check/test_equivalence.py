@@ -112,6 +112,12 @@ def test_memory_must_be_within_a_mebibyte_or_a_percent(fresh: float, forked: flo
     assert found.verdict == {"within": "same", "beyond": "different", "undecided": "not shown yet"}[verdict]
 
 
+def test_a_single_large_strategy_widens_no_margin() -> None:
+    memory = {**dict.fromkeys(SIX, (10.0, 12.0)), "s5": (10_000.0, 10_002.0)}
+    peak = _only(planted(SIX, memory=memory)).pooled["peak_memory"]
+    assert (peak.verdict, peak.margin) == ("beyond", MIB)
+
+
 def test_a_strategy_whose_memory_differs_or_is_not_known_is_named() -> None:
     memory = {**LEAN, "s1": (10.0, 14.0), "s2": (10.0, 11.0)}
     found = _only(planted(SIX, memory=memory))

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -220,6 +220,26 @@ def test_what_the_new_side_alone_skips_is_a_regression() -> None:
     assert (found["x"].broken, found["x"].skipped) == (True, "")
 
 
+DIFFERING = "torch 2.8 in A and none in B"
+
+
+@pytest.mark.parametrize("side", ["a", "b"])
+def test_what_only_one_sides_environment_can_run_is_skipped(side: str) -> None:
+    clock = Clock()
+    records: dict[str, dict[str, Any]] = {"a": {}, "b": {}, side: LACKING}
+    a, b = (clock.trial("x", each, 1.0, **records[each]) for each in "ab")
+    found = _run(clock, Subject("x", "epoch_time", a, b, environments=DIFFERING))["x"]
+    assert (found.is_regression, found.skipped) == (False, f"on {side.upper()} alone: torch is not installed")
+    assert found.environments == DIFFERING
+    assert [each for _, each, _ in clock.ran] == ["a", "b"]
+
+
+def test_what_the_new_side_skips_for_another_reason_is_a_regression_whatever_the_environments() -> None:
+    clock = Clock()
+    whole = clock.subject("x", 1.0, 1.0, status="skipped", message="too many cores")
+    assert _run(clock, msgspec.structs.replace(whole, environments=DIFFERING))["x"].broken
+
+
 def test_failures_on_both_sides_are_no_regression_and_cost_themselves_alone() -> None:
     clock = Clock()
     a, b = (_now_and_then(clock.trial("x", side, 1.0), {1, 4, 9}) for side in "ab")
@@ -262,6 +282,31 @@ def test_a_round_begins_once_for_all_and_the_outcome_says_how_trials_started() -
     found = run([forked, clock.subject("y", 1.0, 1.5)], 1e6, begin=lambda _: begun.append(len(clock.ran)), clock=clock)
     assert begun == [8 * each for each in range(LOOKS[0])]
     assert [each.start for each in found] == ["forked", "fresh"]
+
+
+def test_a_round_that_cannot_be_run_is_left_out() -> None:
+    clock = Clock()
+    begun: list[int] = []
+
+    def begin(names: Sequence[str]) -> str:
+        begun.append(len(clock.ran))
+        return "no memory" if len(begun) in (1, 3) else ""
+
+    (found,) = run([clock.subject("x", 1.0, 1.5)], 1e6, begin=begin, clock=clock)
+    assert found.time
+    assert (found.time.verdict, found.time.blocks) == ("slower", LOOKS[0])
+    assert begun == [0, 0, 4, 4, 8, 12]
+
+
+def test_rounds_that_can_never_be_run_end_when_the_time_is_up() -> None:
+    clock = Clock()
+
+    def begin(names: Sequence[str]) -> str:
+        clock.now += 10
+        return "no memory"
+
+    (found,) = run([clock.subject("x", 1.0, 1.5)], 100, begin=begin, clock=clock)
+    assert (found.message, clock.ran) == ("not measured: the time was up", [])
 
 
 def _noisy(clock: Clock, name: str, spread: float, seconds: float = 1.0) -> Subject:

@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binomtest
+from scipy.stats import binomtest, norm
 
 from loaders._check import selftest
+from loaders._check.judge import Block, judge
+from loaders._check.run import Outcome
 from loaders._check.trials import Runs
-from loaders._trial import run_trial
+from loaders._errors import InputError
+from loaders._trial import log, machine, run_trial
 from loaders._trial.metrics import Metrics
 from tests.trial.test_log import RECORD
 
@@ -49,7 +52,7 @@ def test_kinds_are_counted_by_what_the_check_says(tmp_path: Path) -> None:
 
 
 def test_a_check_that_cries_wolf_shows(tmp_path: Path) -> None:
-    kind = selftest.Kind("nothing", "time_20", ("time",), "no difference")  # planted, though it says that it is not
+    kind = selftest.Kind("nothing", "time_20", ("time",))  # planted, though it says that it is not
     (found,) = selftest.selftest(4, 1e6, _simulated(0.02), tmp_path / selftest.NAME, [kind])
     assert found.alarms == 4
     assert selftest.line(found)[2] == "4 (100%)"
@@ -127,6 +130,39 @@ def test_forked_and_fresh_trials_are_counted_apart(tmp_path: Path) -> None:
     assert (newest.start, newest.checks) == ("forked", 1)
     (fresh,) = selftest.selftest(2, 1e6, _simulated(0.02), path, kinds, told=lambda _: pytest.fail("again"))
     assert (fresh.start, fresh.checks) == ("fresh", 2)
+
+
+def test_a_check_that_judged_nothing_is_none(tmp_path: Path) -> None:
+    path, kinds = tmp_path / "log", selftest.KINDS[:1]
+
+    def failed(seed: int) -> dict[str, Any]:
+        return {"status": "failed", "message": "no memory"}
+
+    with pytest.raises(InputError, match="nothing: no check has judged anything: A failed: no memory"):
+        selftest.selftest(2, 1e6, lambda _: Runs(failed, failed), path, kinds)
+    assert not path.exists()
+    selftest.selftest(1, 1e6, _simulated(0.02), path, kinds)
+    (logged,) = selftest._read(path)
+    unfinished = Outcome("nothing", None, None, "not measured: the time was up")
+    alarm = Outcome("nothing", None, None, "B failed: no memory", broken=True)
+    for each in (unfinished, alarm):  # as older code logged them
+        log.append(path, msgspec.structs.replace(logged, outcome=each))
+    (tally,) = (selftest.newest(path) or pytest.fail("nothing read")).tallies
+    assert (tally.checks, tally.alarms) == (2, 1)
+
+
+def test_checks_with_other_versions_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = selftest.key()
+    assert selftest.key() == before
+    monkeypatch.setattr(machine, "packages", lambda: {"numpy": "0.1"})
+    assert selftest.key() != before
+
+
+@pytest.mark.parametrize("blocks", [4, 48])
+def test_a_known_spread_is_found_again_with_and_without_trimming(blocks: int) -> None:
+    ratios = [float(np.exp(0.05 * norm.ppf((index + 0.5) / blocks))) for index in range(blocks)]
+    judged = judge("time", [Block((1.0,), (each,)) for each in ratios], selftest.QUESTIONS)
+    assert selftest._spread(Outcome("x", judged, None)) == pytest.approx(0.05, rel=0.03)
 
 
 @given(total=st.integers(1, 60), data=st.data())

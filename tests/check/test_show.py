@@ -5,7 +5,7 @@ import pytest
 
 from loaders._check import show
 from loaders._check.judge import Failures, Judgement, Verdict
-from loaders._check.run import Outcome
+from loaders._check.run import LEFT_OUT, Outcome
 from loaders._stats import Estimate
 
 MIB = 2**20
@@ -70,7 +70,7 @@ def test_the_summary_says_what_is_confirmed_open_and_missing() -> None:
         "No confirmed regression; undecided: resize.tf_image; not measured: resize.late."
     )
     assert show.summary([LACKING]) == (
-        "No confirmed regression; skipped on both sides (torch is not installed: run `make engines`): batching.torch_0."
+        "No confirmed regression; skipped (torch is not installed: run `make engines`): batching.torch_0."
     )
     assert show.summary([]) == "No confirmed regression."
 
@@ -102,3 +102,26 @@ def test_markdown_folds_the_noise_and_keeps_a_message_in_its_cell() -> None:
 def test_what_neither_side_runs_here_takes_no_line() -> None:
     assert [name for name, *_ in show.lines([LACKING, SAME])] == [SAME.name]
     assert "torch_0 |" not in show.markdown([LACKING, SAME], "HEAD against main")
+
+
+def test_why_trials_fail_is_said_where_they_are_counted() -> None:
+    failures = Failures(0, 2, 8, 8)
+    (line,) = show.lines([msgspec.structs.replace(SLOWER, message="B timed out", failures=failures)])
+    assert line[-1] == "B 2 of 8, A 0 of 8; B timed out"
+
+
+def test_what_is_left_out_is_counted_and_takes_no_line() -> None:
+    left_out = [Outcome(f"resize.{each}", None, None, skipped=LEFT_OUT) for each in "abc"]
+    text = show.markdown([SAME, *left_out], "HEAD against main")
+    assert "; may be affected, but not measured: 3 more (--all measures them)." in text
+    assert [name for name, *_ in show.lines([SAME, *left_out])] == [SAME.name]
+
+
+def test_environments_that_differ_are_said_once() -> None:
+    said = "figures may differ because the sides' environments do (torch 2.8 in A and none in B)"
+    outcomes = [msgspec.structs.replace(each, environments="torch 2.8 in A and none in B") for each in (SLOWER, SAME)]
+    assert show.summary(outcomes).count(said) == 1
+
+
+def test_the_method_says_that_epochs_alternate_only_where_both_sides_can() -> None:
+    assert "and both sides can run them in turn, those of two trials alternate" in show.METHOD

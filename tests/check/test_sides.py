@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
-from loaders._check.sides import WORKING_TREE, side
+from loaders._check.sides import WORKING_TREE, Side, differing, side
 from loaders._errors import InputError
+from loaders._trial import log, machine
 from tests.check.conftest import await_trial, left, needs_forks
 from tests.conftest import ROOT
 
@@ -108,6 +112,23 @@ def test_bad_input_is_named(repository: Path, arguments: list[str], message: str
     done = _check(repository, *arguments)
     assert (done.returncode, message in done.stderr) == (2, True), done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_no_check_begins_while_a_comparison_runs(repository: Path) -> None:
+    with log.exclusive(machine.machine_name()):
+        done = _check(repository, "HEAD~1", "--only", "selection.generator_choice", "--size", "tiny")
+    assert (done.returncode, "another comparison is under way" in done.stderr) == (2, True), done.stderr
+
+
+def test_versions_that_differ_between_the_sides_are_named(tmp_path: Path) -> None:
+    a, b = (
+        cast(Side, SimpleNamespace(python=versions, versions=lambda versions=versions: versions))
+        for versions in ({"Python": "3.11.7", "torch": "2.8"}, {"Python": "3.11.7", "numpy": "2.1"})
+    )
+    assert differing(a, b) == "numpy none in A and 2.1 in B, torch 2.8 in A and none in B"
+    own = Side("own", ROOT, Path(sys.executable), tmp_path)
+    assert own.versions() == {"Python": platform.python_version(), **machine.packages()}
+    assert differing(own, own) == ""
 
 
 def test_an_older_tree_that_lacks_a_strategy_says_so(repository: Path, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from loaders._check.touched import DEPENDENCIES, touched
+from loaders._check.touched import DEPENDENCIES, edited, touched
 
 pytestmark = pytest.mark.python
 
@@ -67,6 +67,20 @@ PACKAGED = {
     "loaders/questions/packaged/two.py": "from loaders.questions.packaged import LIMIT\n\n\n"
     "@variant\ndef clever(job):\n    return LIMIT\n",
 }
+
+
+BORROWING = """from loaders.questions.packaged import one
+
+QUESTION = 1
+
+
+@variant
+def own(job):
+    return 1
+
+
+also("borrowing", one.plain)
+"""
 
 
 def _changed(path: str, old: str, new: str) -> dict[str, set[str]]:
@@ -141,6 +155,35 @@ def test_a_new_module_of_a_package_touches_no_strategy_of_the_others() -> None:
         "loaders/questions/packaged/three.py": "import os\n\n\n@variant\ndef new(job):\n    return job\n",
     }
     assert touched(before, after, {"packaged": {"plain", "clever"}}) == {}
+
+
+@pytest.mark.parametrize(
+    ("module", "old", "new", "names"),
+    [
+        ("one", "return _read", "return 2 * _read", {"own", "plain"}),
+        ("__init__", "return job", "return [job]", {"own", "plain"}),
+        ("one", "import _read", "import _read  # a comment", set()),
+        ("two", "return LIMIT", "return 2 * LIMIT", set()),
+    ],
+)
+def test_a_change_in_what_is_taken_from_another_question_touches_all(
+    module: str, old: str, new: str, names: set[str]
+) -> None:
+    before = {**SOURCES, **PACKAGED, "loaders/questions/borrowing.py": BORROWING}
+    path = f"loaders/questions/packaged/{module}.py"
+    assert old in before[path]
+    after = {**before, path: before[path].replace(old, new, 1)}
+    strategies = {"borrowing": {"own", "plain"}}
+    expected = {"borrowing": names} if names else {}
+    assert touched(before, after, strategies) == touched(after, before, strategies) == expected
+    if module == "one" and names:
+        assert edited(before, after, strategies) == {"borrowing": {"plain"}}
+
+
+def test_what_was_edited_is_told_from_what_all_of_a_question_reach() -> None:
+    path = "loaders/questions/question.py"
+    text = SOURCES[path].replace("SIDE = 3", "SIDE = 4").replace("return LIMIT", "return 2 * LIMIT")
+    assert edited(SOURCES, {**SOURCES, path: text}, STRATEGIES) == {"question": {"clever"}, "other": set()}
 
 
 def test_a_strategy_that_no_function_declares_is_touched_by_any_change_of_its_question() -> None:

@@ -389,6 +389,20 @@ def test_nothing_begins_where_nothing_is_forked(tmp_path: Path) -> None:
     assert said == ["trials start in fresh processes: its imports have started 3 threads"]
 
 
+def test_a_round_whose_servers_cannot_fork_is_left_out_and_said(tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / name).mkdir()
+    refuses = "if request['type'] == 'Round': print(json.dumps({'reason': 'no memory'}), flush=True); continue"
+    a = Fake(tmp_path / "a", forks=("batching.x",), name="A")
+    b = Fake(tmp_path / "b", refuses, forks=("batching.x",), name="B")
+    manager, said = _running(tmp_path, a, b)
+    with manager as found:
+        assert found.begin(["batching.x"]) == "no memory"
+        assert found.begin(["batching.y"]) == "", "nothing is forked"
+        assert found.of("batching", "x").b(1)["status"] == "ok", "each answer belongs to its question"
+    assert said == ["a round of blocks is left out, because a side's trials cannot be forked: no memory"]
+
+
 def test_a_side_too_old_for_it_makes_both_run_each_trial_alone(tmp_path: Path) -> None:
     for name in "ab":
         (tmp_path / name).mkdir()
