@@ -24,6 +24,7 @@ Unit = Literal[
     "epochs",
     "bodies",
     "elements",
+    "readings",
     "dB",
     "grey levels",
     "times the baseline",

@@ -32,11 +32,6 @@ class Estimate(msgspec.Struct, frozen=True):
     count: int
     resolved: bool = True
 
-    @property
-    def differs_from_one(self) -> bool:
-        """Whether a ratio's interval excludes 1 and the instrument can resolve it; never for a single sample."""
-        return self.resolved and self.low is not None and self.high is not None and not self.low <= 1 <= self.high
-
 
 def estimate(values: Sequence[float], scale: Scale) -> Estimate:
     """Return the mean of independent samples with Student's t interval.

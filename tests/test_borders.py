@@ -85,6 +85,19 @@ def test_a_circle_is_found_wherever_the_import_stands(low: str, found: set[str])
     assert _in_circles({"loaders._a": package, "loaders._a.high": high, "loaders._a.low": low}) == found
 
 
+ROOMS = sorted(each.parent for each in (ROOT / "loaders").rglob("__init__.py") if "questions" not in each.parts)
+
+
+@pytest.mark.parametrize("room", [*ROOMS, ROOT / "loaders" / "questions"], ids=lambda each: each.name)
+def test_the_map_of_a_room_names_all_that_is_in_it(room: Path) -> None:
+    described = room if room.name != "questions" else room.parent
+    said = ast.get_docstring(ast.parse((described / "__init__.py").read_text("utf-8"))) or ""
+    inside = {each.stem for each in room.iterdir() if each.suffix == ".py" or (each / "__init__.py").exists()}
+    named = set(re.findall(r"^``(\w+)`` ", said, re.MULTILINE))
+    if named & inside:  # small rooms have no map
+        assert inside - named <= {"__init__", "__main__", "questions"}
+
+
 def test_only_the_report_imports_asv() -> None:
     importers = {path for path in LOADERS if any(name.split(".")[0] == "asv" for name in _imports(path))}
     assert {path.parent.name for path in importers} == {"_report"}
@@ -158,7 +171,7 @@ def test_no_published_result_names_a_machine_or_a_path() -> None:
     assert not [name for name in names if "existing" in name or "_usr_" in name]
 
 
-def test_every_variable_stands_in_the_readmes_table_and_the_reverse() -> None:
+def test_every_variable_stands_in_the_table_of_variables_and_the_reverse() -> None:
     programs = [*LOADERS, *BENCHMARKS, *(ROOT / ".ci").iterdir(), ROOT / "Makefile"]
     used = {
         name

@@ -80,10 +80,11 @@ def test_photographs_have_the_size_of_photographs(corpus: Corpus) -> None:
 def test_records_are_where_the_index_says(corpus: Corpus) -> None:
     import tensorflow as tf
 
-    read = [bytes(record.numpy()) for record in tf.data.TFRecordDataset(corpus.shard_paths)]
+    shards = corpus.encoded("jpeg")
+    read = [bytes(record.numpy()) for record in tf.data.TFRecordDataset([shard.path for shard in shards])]
     located = []
-    for path, shard in zip(corpus.shard_paths, corpus.shards, strict=True):
-        data = Path(path).read_bytes()
+    for shard in shards:
+        data = Path(shard.path).read_bytes()
         located += [data[at : at + length] for at, length in zip(shard.offsets, shard.lengths, strict=True)]
     assert located == read
     first = tf.train.Example.FromString(read[0]).features.feature

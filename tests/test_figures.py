@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, get_args
 
 import msgspec
 import pytest
 
-from loaders._figures import ASV_UNITS, declared, figure, meaning
+from loaders._figures import ASV_UNITS, Unit, declared, figure, meaning
 from loaders._rows import FIGURES, MEASURED
 from loaders._trial.metrics import Metrics
 
@@ -26,6 +26,11 @@ def test_asv_gets_only_what_it_can_compare() -> None:
     with pytest.raises(ValueError, match="asv tracks only s and bytes"):
         figure("samples/s", "Larger is better.", tracked=True)
     assert {each.unit for each in declared(Metrics).values() if each.tracked} == set(ASV_UNITS)
+
+
+def test_every_unit_is_declared() -> None:
+    """mypy does not look into ``Annotated``."""
+    assert {each.unit for each in declared(Metrics).values()} <= set(get_args(Unit))
 
 
 def test_every_field_of_the_metrics_says_what_it_means() -> None:

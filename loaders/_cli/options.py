@@ -6,22 +6,19 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
 
 from loaders import _registry
 from loaders._cli.output import say
+from loaders._corpus import SIZES, Corpus
 from loaders._errors import InputError
-
-if TYPE_CHECKING:
-    from loaders._corpus import Corpus
 
 T = TypeVar("T")
 
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
-SIZES = ("tiny", "small", "full", "large")
 
 
 def amount_of_memory(value: str) -> int:
@@ -58,7 +55,7 @@ outside = click.option(
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on standard output.")
 size = click.option(
     "--size",
-    type=click.Choice(SIZES),
+    type=click.Choice(list(SIZES)),
     default="small",
     envvar="LOADERS_SIZE",
     show_default=True,

@@ -57,5 +57,5 @@ def _steps(folder: Path, name: str) -> list[str]:
         f"  git add --force {folder}",
         f'  git commit -m "Results of {name}"',
         f"  git push --set-upstream origin results-{name}",
-        "and open a pull request. It is checked by `python -m loaders submit --check` and appears as another machine.",
+        f"and open a pull request. `python -m loaders submit {name} --check` checks it; it appears as another machine.",
     ]

@@ -251,7 +251,7 @@ def plan(
         question=question,
         strategies=tuple(name for name in _registry.variants(question) if not quick or name in quick_ones),
         cases=tuple(case for case in (asked.cases if every else asked.default_cases) if wanted <= case.items()),
-        rounds=rounds or (MOST_ROUNDS if until else size.rounds),
+        rounds=rounds or (None if until else size.rounds) or MOST_ROUNDS,
         corpus=corpus,
         memory_limit=memory_limit,
         deadline=deadline,

@@ -56,23 +56,14 @@ class Corpus:
             )
         return count
 
-    @property
-    def shard_paths(self) -> list[str]:
-        """Absolute paths of the TFRecord files, in order; a record holds ``image`` (JPEG bytes) and ``label``."""
-        return [str(self.root / shard.path) for shard in self.manifest.shards]
-
-    @property
-    def shards(self) -> list[Shard]:
-        """The TFRecord files with the position of each record."""
-        return self.manifest.shards
-
     def encoded(self, encoding: str, count: int | None = None) -> list[Shard]:
         """Return the shards of an encoding, with absolute paths; it is made when first requested.
 
         With ``count``, it holds only that many of the images, evenly spread (see ``evenly``).
 
-        ``jpeg``: as ``shards``. ``tensor``: the decoded pixels (uint8, at most 500x375, about 0.5 MB) as
-        ``tf.io.serialize_tensor`` writes them, and the label. ``int64``: the numbers from 0 to 9999 and no picture.
+        ``jpeg``: the JPEG bytes as ``image``, and the ``label``. ``tensor``: as ``image`` the decoded pixels (uint8, at
+        most 500x375, about 0.5 MB), as ``tf.io.serialize_tensor`` writes them, and the ``label``. ``int64``: the
+        numbers from 0 to 9999 and no picture.
 
         Raises
         ------

@@ -19,21 +19,21 @@ class Size:
     photographs
         640x480 photographs, the work of ``resize``.
     rounds
-        Rounds of a comparison at most, unless another number is given.
+        Rounds of a comparison, unless another number is given; ``None`` where a precision ends it.
     all_cases
         Whether a comparison covers every value of a question's axes or only the default.
     """
 
     images: int
     photographs: int
-    rounds: int
+    rounds: int | None
     all_cases: bool
 
 
 SIZES = {
     "tiny": Size(images=48, photographs=2, rounds=2, all_cases=False),
     "small": Size(images=600, photographs=4, rounds=3, all_cases=False),
-    "full": Size(images=1500, photographs=4, rounds=24, all_cases=True),
+    "full": Size(images=1500, photographs=4, rounds=None, all_cases=True),
     "large": Size(images=2560, photographs=4, rounds=3, all_cases=False),
 }
 """``tiny`` is for tests, ``small`` for a quick look, ``full`` for published numbers, ``large`` to see whether

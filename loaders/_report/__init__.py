@@ -1,8 +1,23 @@
 """From results to the comparison page, and into asv's site.
 
-``sets`` collects result sets, ``page`` renders them, ``charts`` draws through ``svg``, ``findings`` writes the
-sentences, ``loaders._claims`` judges the claims, ``instruments`` compares asv's own figures (read by ``asv_files``)
-with the trial log, ``export`` writes the figures for machines, ``opening`` advises, ``readme`` renews the README.
+===============  ===========================================================================
+``sets``         collects result sets
+``page``         renders them, with the ``templates``
+``opening``      the first view: the answer and what it rests on
+``findings``     the sentences of a question
+``columns``      which figures a ranking shows, in their order
+``charts``       draws every chart
+``vega``         pieces that charts share; pure
+``svg``          charts to pictures; pure
+``chooser``      the decisions for every setting that the page offers
+``asv_files``    reads asv's own results
+``instruments``  holds them beside the trial log
+``export``       writes the figures for machines
+``readme``       renews the README and ``docs/results.md``
+``folder``       the advice for somebody's own folder, as one page
+``probe``        what was found about somebody's own pipeline, as one page
+===============  ===========================================================================
+
 This module is the asv plugin: asv loads it because ``asv.conf.json`` names ``.loaders._report``, and calls every
 ``OutputPublisher`` it finds.
 """

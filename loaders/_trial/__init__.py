@@ -2,9 +2,13 @@
 
 =============  ==================================================================================
 ``record``     the values that are passed around: what to run, and the result
+``metrics``    what a trial measures; each field declares its figure
 ``memory``     resident memory, its peak, what malloc holds; verified ways of reading them
 ``drain``      the only reader of clocks: builds a strategy, drains it, and stamps each batch
 ``timing``     stamps to metrics; pure arithmetic
+``steady``     the steady epochs: enough of them, and again if others had the processor
+``turns``      two trials that are alive at once and run their epochs in turn
+``workers``    enough readings of the memory of a process tree
 ``growth``     a memory trace to a verdict: leak, plateau, or the allocator; pure arithmetic
 ``pagecache``  how much of a file is in memory already
 ``assemble``   readings to metrics: the process's own, then what only its parent could see
@@ -17,6 +21,7 @@
 ``server``     the process that has done the imports, from which trials are forked
 ``pages``      what of a server's memory a fork must have too
 ``forks``      trials in forks of one server after another
+``clone``      forks that serve what a trial measures, made before it runs anything
 ``keeper``     sits between parent and trial; if either ends, no process of the trial is left
 ``group``      the kernel's own limits on memory and processes, where they are available
 ``watch``      the parent's side: the deadline, the memory limit, the record

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -251,14 +252,14 @@ def _tail(steps: Sequence[int], memory: Sequence[int], part: int) -> Tail:
     kept = [(middle, block) for middle, block in zip(at, blocks, strict=True) if block]
     near = [min(kept, key=lambda each: abs(each[0] - middle))[1] for middle in at]
     lowest = [float(min(each)) for each in near]
-    lines = [(_slope(at, values), values) for values in (lowest, [_median(each) for each in near])]
+    lines = [(_slope(at, values), values) for values in (lowest, [median(each) for each in near])]
     (slope, low, high), values = min(lines, key=lambda line: line[0][2] - line[0][1])
     lifted = lines[0][0][1] > 0
-    level = _median(values)
-    swing = _median([max(block) - min(block) for block in blocks if block])
+    level = median(values)
+    swing = median([max(block) - min(block) for block in blocks if block])
     unseen = swing * min(SWING_POINTS * BLOCKS / len(points), SWING_SHARE)
     tolerance = max(2 / part * TOLERANCE, 2 / part * TOLERANCE_SHARE * level, unseen)
-    return Tail(at, values, slope, low, high, level, _median(lowest), lifted, tolerance, steps[-1] - begin, len(points))
+    return Tail(at, values, slope, low, high, level, median(lowest), lifted, tolerance, steps[-1] - begin, len(points))
 
 
 def _slope(at: Sequence[float], values: Sequence[float]) -> tuple[float, float, float]:
@@ -277,11 +278,5 @@ def _rise(tail: Tail, begin: int, end: int) -> float:
 
 def _scatter(tail: Tail) -> float:
     """Return the median distance of the blocks from the line through them."""
-    middle = _median(tail.at)
-    return _median([abs(y - tail.level - tail.slope * (x - middle)) for x, y in zip(tail.at, tail.values, strict=True)])
-
-
-def _median(values: Sequence[float]) -> float:
-    ordered = sorted(values)
-    middle = len(ordered) // 2
-    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+    middle = median(tail.at)
+    return median([abs(y - tail.level - tail.slope * (x - middle)) for x, y in zip(tail.at, tail.values, strict=True)])

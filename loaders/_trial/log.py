@@ -22,7 +22,8 @@ T = TypeVar("T")
 NAME = "trials.jsonl"
 
 PUBLISHED = "reference-zen4"
-"""The machine whose results are committed and answer the questions. A machine name belongs to one processor."""
+"""Of the project's machines the one whose versions count, and which answers a question that others have measured as
+much of (``loaders._advise.coverage``). A machine name belongs to one processor."""
 
 LAST_YEAR = 2100
 """A trial that claims to have started later had a wrong clock, and would stay the newest for ever."""

@@ -50,7 +50,8 @@ class KernelPeak:
 
     def read(self) -> int:
         """Return ``VmHWM``."""
-        return _status("VmHWM")
+        with open("/proc/self/status", "rb") as file:  # noqa: PTH123 - pathlib costs more than the read
+            return _fields(file.read(), (b"VmHWM:",))[0]
 
 
 class SampledPeak:
@@ -223,15 +224,6 @@ def populate(ranges: Iterable[Range]) -> None:
             libc.mprotect(*these, mmap.PROT_READ)
         else:
             libc.madvise(*these, advice)
-
-
-def _status(field: str) -> int:
-    """Return one field of ``/proc/self/status`` in bytes; the file says kB and means KiB."""
-    with open("/proc/self/status", "rb") as file:  # noqa: PTH123 - read often; pathlib costs more than the read
-        for line in file:
-            if line.startswith(field.encode() + b":"):
-                return int(line.split()[1]) * 1024
-    raise OSError(f"/proc/self/status has no {field}")
 
 
 class _Mallinfo2(ctypes.Structure):

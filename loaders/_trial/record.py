@@ -163,7 +163,7 @@ class Timed(msgspec.Struct, frozen=True, tag=True):
 
 
 class Measured(msgspec.Struct, frozen=True, tag=True):
-    """The fresh process has finished measuring memory; what it holds from now on is in no figure."""
+    """The trial's process has finished measuring memory; what it holds from now on is in no figure."""
 
 
 class Imported(msgspec.Struct, frozen=True, tag=True):
@@ -173,7 +173,7 @@ class Imported(msgspec.Struct, frozen=True, tag=True):
 
 
 class Outcome(msgspec.Struct, frozen=True, tag=True):
-    """The fresh process's final report.
+    """The final report of the trial's process.
 
     ``began`` and ``ended`` say when the epochs for a fast consumer did so, in seconds of the clock that stamps batches;
     ``had_workers`` says whether the strategy started processes; ``found`` is that of the record.
@@ -196,7 +196,7 @@ class Converted(msgspec.Struct, frozen=True, tag=True):
 
 
 class Progress(msgspec.Struct, frozen=True, tag=True):
-    """The fresh process's interim report: the baseline, before anything is measured.
+    """The interim report of the trial's process: the baseline, before anything is measured.
 
     ``baseline`` is resident memory; ``baseline_tree`` is the same with shared pages divided, the measure for a tree.
     """

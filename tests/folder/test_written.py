@@ -202,3 +202,8 @@ def test_a_loader_that_reads_files_is_not_one_that_writes_them_first() -> None:
     assert [name for name in written.names() if written.converts(name)] == ["memory_map"]
     assert all(written.label(name).endswith(".") for name in written.names())
     assert all(0 < written.lines(name) < 100 for name in written.names())
+
+
+def test_a_loader_says_itself_what_its_memory_depends_on() -> None:
+    assert [name for name in written.names() if written.keeps_all(name)] == ["load_all"]
+    assert [name for name in written.names() if written.is_on_one_thread(name)] == ["path_generator"]

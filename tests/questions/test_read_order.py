@@ -166,10 +166,11 @@ def test_damage_names_the_file_and_the_record(
     root = tmp_path / "damaged"
     shutil.copytree(corpus.root, root)
     damaged = load_corpus(root)
-    harm(Path(damaged.shard_paths[2]))
+    path = Path(damaged.encoded("jpeg")[2].path)
+    harm(path)
     record = _trial(measure, damaged, "interleave")
     assert record.status in ("failed", "wrong_output")
-    assert f"{Path(damaged.shard_paths[2]).name}" in record.message
+    assert path.name in record.message
     assert said in record.message
 
 
@@ -178,7 +179,7 @@ def test_what_ignoring_errors_loses_stands_in_the_record(corpus: Corpus, measure
     root = tmp_path / "damaged"
     shutil.copytree(corpus.root, root)
     damaged = load_corpus(root)
-    _cut(Path(damaged.shard_paths[2]))
+    _cut(Path(damaged.encoded("jpeg")[2].path))
     record = _trial(measure, damaged, "parallel_reads_ignore_errors", epochs=2)
     assert record.status == "ok", record.message
     assert record.metrics.lost == 1

@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from loaders import _registry
 from loaders._errors import InputError
 from loaders._trial import machine
 from loaders._trial.machine import Activity
@@ -59,6 +60,17 @@ def test_packages_have_the_version_of_their_metadata(tmp_path: Path, monkeypatch
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(machine, "PACKAGES", ("numpy", "one", "two", "not-installed"))
     assert machine.packages() == {"numpy": importlib.metadata.version("numpy"), "one": "1.0", "two": "1.0"}
+
+
+def test_the_version_of_every_optional_package_is_recorded() -> None:
+    """A package has the name of its module, with hyphens for underscores."""
+    modules = {
+        name
+        for question in _registry.questions()
+        for each in _registry.variants(question).values()
+        for name in each.optional
+    }
+    assert {name.replace("_", "-") for name in modules} <= set(machine.PACKAGES)
 
 
 def test_the_commit_under_test_is_asvs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,6 +38,11 @@ def keeps_all(name: str) -> bool:
     return "\nKEEPS_ALL = True" in _text(name)
 
 
+def is_on_one_thread(name: str) -> bool:
+    """Whether a loader decodes one image at a time, not one for each core: it says so itself."""
+    return "\nON_ONE_THREAD = True" in _text(name)
+
+
 def lines(name: str) -> int:
     """Return how many lines of code are a loader's own."""
     own = [each for each in _parts(name) if each not in ("dataset", "end", "files", "image")]

@@ -11,6 +11,8 @@ from loaders._folder.written.dataset import dataset
 from loaders._folder.written.files import File
 from loaders._folder.written.image import Batch, empty, put, shuffled, without
 
+ON_ONE_THREAD = True  # it decodes one image at a time
+
 
 def pipeline(files: Sequence[File], random: np.random.Generator) -> Any:
     """Return the batches."""
