@@ -24,9 +24,6 @@ BOUNDED = ("level", "saturating")
 SHARE = 0.05
 """As a share of a peak. A smaller difference changes no reader's choice."""
 
-FURTHER = 3
-"""A prediction is for the mean of this many trials."""
-
 AMOUNTS = 3
 """With fewer amounts of data, a bend cannot be told from a line."""
 
@@ -79,7 +76,7 @@ class Law(msgspec.Struct, frozen=True):
     beyond
         The prediction for more than was measured; ``None`` if the law is unknown.
     spans
-        For each amount, in bytes: the ends of the interval of the mean of three further trials, resolution included.
+        For each amount, in bytes: the ends of the interval of one further trial, resolution included.
     besides
         In bytes a sample: what each takes besides, which the points leave out because it is known exactly.
     once
@@ -97,7 +94,9 @@ class Law(msgspec.Struct, frozen=True):
     once: float = 0.0
 
     def at(self, samples: int) -> Estimate | None:
-        """Return the mean memory of three further trials with this many samples, in bytes, with its 95 % interval.
+        """Return the memory of a further trial with this many samples, in bytes, with its 95 % interval.
+
+        Whoever asks runs one process, and it is that process which must fit.
 
         Between two amounts the interval spans those of both, because where between them memory rose was not seen.
         ``None`` beyond the measured amounts if the law is unknown.
@@ -138,7 +137,7 @@ def _predicted(found: Beyond, more: int, last: int, count: int) -> Estimate:
     noise = found.noise * max(1.0, value / max(found.value, RESOLUTION))
     fitted = max(0.0, v0 + v1 * x + v2 * x * x)
     steps = max(1.0, math.log(1 + more / last) / math.log(found.factor)) if found.slope == 0 else 1.0
-    half = found.quantile * math.sqrt(fitted + noise**2 / FURTHER) + steps * resolution(value) + found.bend * x
+    half = found.quantile * math.sqrt(fitted + noise**2) + steps * resolution(value) + found.bend * x
     return Estimate(value, max(0.0, value - half), value + half, count)
 
 
@@ -196,13 +195,13 @@ def law(points: Mapping[int, Mapping[int, float]], capacity: int = 0) -> Law:
         if end:
             return found("saturating", f"{why}, up to a declared capacity of {capacity} samples", line, slope)
         return found("linear", why, line, slope)
-    if capacity and capacity <= c:
-        if b >= capacity and low > limit:
-            why = f"it rises from {b} to {c} samples, beyond its declared capacity of {capacity}; {more}"
-            return found("unknown", why, None, slope)
+    if capacity and b >= capacity and low > limit:
+        why = f"it rises from {b} to {c} samples, beyond its declared capacity of {capacity}; {more}"
+        return found("unknown", why, None, slope)
+    if capacity and b < capacity <= c:
         top = _line(last, [0.0] * len(rounds), 0.0, c / b, c)
         return found("saturating", f"{c} samples exceed its declared capacity of {capacity}", top, slope)
-    if capacity:
+    if capacity > c:
         line = _line(last, [max(0.0, each) for each in slopes], 0.0, c / b, capacity)
         return found("saturating", f"it can rise up to a declared capacity of {capacity} samples", line, slope)
     if high < 0:
@@ -252,12 +251,12 @@ def _line(last: Sequence[float], slopes: Sequence[float], bend: float, factor: f
 
 
 def _span(values: Sequence[float]) -> tuple[float, float] | None:
-    """Return the interval of the mean of three further trials, resolution included; ``None`` for a single trial."""
+    """Return the interval of one further trial, resolution included; ``None`` for a single trial."""
     if len(values) < 2:
         return None
     mean = _mean(values)
     variance = _covariance(values, values)
-    half = quantile(len(values)) * math.sqrt(variance / len(values) + variance / FURTHER) + resolution(mean)
+    half = quantile(len(values)) * math.sqrt(variance / len(values) + variance) + resolution(mean)
     return max(0.0, mean - half), mean + half
 
 

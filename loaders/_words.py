@@ -287,11 +287,20 @@ def pays_off(convert: Estimate | None, saved: Estimate | None) -> str:
 
 def rounds(comparison: Comparison) -> str:
     """Return ``3 rounds``, or ``3 to 10 rounds`` where some cases or strategies have more trials than others."""
-    fewest = min(row.trials for row in comparison.rows)
-    span = f"{fewest} to {comparison.rounds}" if fewest < comparison.rounds else str(comparison.rounds)
     forked = sum(len(row.forked) for row in comparison.rows)
     which = f", {forked} of {sum(row.samples for row in comparison.rows)} trials forked" if forked else ""
-    return f"{span} {'round' if comparison.rounds == 1 else 'rounds'}{which}"
+    return f"{in_rounds(fewest_rounds([comparison]), comparison.rounds)}{which}"
+
+
+def fewest_rounds(comparisons: Iterable[Comparison]) -> int:
+    """Return in how few rounds a strategy that was measured at all was measured."""
+    return min((row.trials for each in comparisons for row in each.rows if row.samples), default=0)
+
+
+def in_rounds(fewest: int, most: int) -> str:
+    """Return ``1 round``, ``8 rounds`` or ``8 to 24 rounds``."""
+    span = f"{fewest} to {most}" if 0 < fewest < most else str(most)
+    return f"{span} {'round' if most == 1 else 'rounds'}"
 
 
 def processes(comparisons: Iterable[Comparison]) -> str:

@@ -185,6 +185,18 @@ def test_what_a_conversion_saves_is_held_against_separate_files_by_round() -> No
     assert found["separate_files"]["saved"] is None
 
 
+def test_what_a_conversion_saves_is_held_against_the_baseline_not_what_comes_first_in_the_alphabet() -> None:
+    found = _three_rounds(
+        grain_threads=(9.0, 9.0, 9.0),
+        load_all=(0.1, 0.1, 0.1),
+        memory_map=(1.0, 1.0, 1.0),
+        path_generator=(3.0, 3.0, 3.0),
+    )
+    saved = found["memory_map"]["saved"]
+    assert saved is not None
+    assert saved.value == pytest.approx(2.0)
+
+
 def test_a_peak_is_held_against_its_floor_and_a_level_says_who_holds_it() -> None:
     growth = Growth("plateau", 0, 0, 0, 0, 300 * MIB, 400, held=180 * MIB)
     metrics = _metrics(epoch_time=1.0, peak_memory=400 * MIB, memory_floor=200 * MIB, memory_growth=growth)

@@ -62,7 +62,7 @@ def test_what_ends_first_is_what_costs_most(cost: Costs, cores: int) -> None:
 def _row(workers: int, seconds: float, roles: Mapping[str, float], wire: float = 100_000, **more: Any) -> Row:
     name = f"service_{workers}_refreshed"
     row = Row("service", name, "", "identical", None, {"storage": "slow"}, False, "ok", 3, 3)
-    figures = {"time": Estimate(seconds, None, None, 3), "wire": Estimate(wire, None, None, 3)}
+    figures = {"time": Estimate(seconds, 0.99 * seconds, 1.01 * seconds, 3), "wire": Estimate(wire, None, None, 3)}
     facts = {"figures": figures, "roles": dict(roles), "delivered": IMAGES, "series": _scale.SERIES, "at": str(workers)}
     return msgspec.structs.replace(row, **{**facts, **more})
 
@@ -124,25 +124,21 @@ def test_a_prediction_is_held_against_what_four_workers_deliver() -> None:
     rows = [_row(1, 3.2, ROLES), _row(2, 1.6, ROLES), _row(4, 0.8, ROLES)]
     (said,) = findings.of_scale(_comparison(rows))
     assert "With storage slow one worker (service_1_refreshed) delivers 200 images/s" in said
-    assert "; 2 workers deliver 400 images/s, 2.00 times as many;" in said
-    assert "4 workers deliver 800 images/s, 4.00 times as many and as many as the 800 predicted" in said
+    assert "; 2 workers deliver 400 (396 to 404) images/s, 2.00 (" in said
+    assert "4 workers deliver 800 (792 to 808) images/s, 4.00 (" in said
+    assert " times as many and as many as the 800 predicted" in said
     assert "the client's processors at 6400" in said
     assert "together" not in said, "nothing was read of their memory"
     assert "a link of 10 Gbit/s at 12500" in said
     assert "; more than 32 workers would add nothing" in said
     slower = [*rows[:2], _row(4, 1.0, ROLES)]
-    assert (
-        "640 images/s, 3.20 times as many and 20 % less than the 800 predicted"
-        in findings.of_scale(_comparison(slower))[0]
-    )
+    assert " times as many and 20 % less than the 800 predicted" in findings.of_scale(_comparison(slower))[0]
     noisy = {"figures": {**rows[2].figures, "time": Estimate(0.9, 0.79, 1.1, 3)}}
     (open_,) = findings.of_scale(_comparison([*rows[:2], msgspec.structs.replace(rows[2], **noisy)]))
-    assert "4 workers deliver 711 (582 to 810) images/s, 3.56 times as many and as many as the 800 predicted" in open_
+    assert "4 workers deliver 711 (582 to 810) images/s" in open_
+    assert "times as many and not shown to differ from the 800 predicted" in open_
     crowded = [_row(1, 3.2, ROLES), _row(2, 1.6, {**ROLES, "workers": 2.35}), _row(4, 1.28, ROLES)]
-    assert (
-        "500 images/s, 2.50 times as many and as many as the 500 predicted"
-        in findings.of_scale(_comparison(crowded))[0]
-    )
+    assert "times as many and as many as the 500 predicted" in findings.of_scale(_comparison(crowded))[0]
 
 
 @pytest.mark.parametrize(

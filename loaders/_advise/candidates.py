@@ -86,12 +86,18 @@ def pick(records: Sequence[Record], question: str, case: Mapping[str, str], own:
 
 def _coverage(run: Sequence[Record], case: Mapping[str, str]) -> coverage.Coverage:
     """Return how many strategies a run has measured in a case, and in how many rounds."""
+    rounds = _rounds_of(run, case)
+    return coverage.of(map(len, rounds.values()), surroundings(run), max(each.started for each in run))
+
+
+def _rounds_of(run: Sequence[Record], case: Mapping[str, str]) -> dict[str, set[int]]:
+    """Return the rounds in which each strategy was measured in a case."""
     question = _registry.find_question(run[0].question)
     rounds: defaultdict[str, set[int]] = defaultdict(set)
     for each in run:
         if without_size(each.case, question) == case and each.status == "ok":
             rounds[each.strategy].add(each.round)
-    return coverage.of(map(len, rounds.values()), surroundings(run), max(each.started for each in run))
+    return rounds
 
 
 def has_all_amounts(run: Sequence[Record], question: str, case: Mapping[str, str]) -> bool:
@@ -139,9 +145,26 @@ def candidates(
                     amounts=amounts(records),
                     problem=problem(records),
                     needs=", ".join(each for each in variant.optional if not is_there(each)),
+                    held=held(records),
                 )
             )
     return found
+
+
+def held(records: Sequence[Record]) -> float | None:
+    """Return of how many samples the files fit into the memory of the machine that timed them; ``None`` without any.
+
+    Nothing is known to limit what was timed with files that were not in memory (``page_cache=cold``).
+    """
+    warm = [each for each in records if each.environment.memory and each.case.get("page_cache") != "cold"]
+    return min(
+        (
+            each.environment.memory * each.metrics.samples / each.metrics.disk_bytes
+            for each in warm
+            if each.metrics.samples and each.metrics.disk_bytes
+        ),
+        default=None,
+    )
 
 
 def amounts(records: Sequence[Record]) -> list[Amount]:
@@ -203,6 +226,7 @@ def source(run: Sequence[Record], case: Mapping[str, str], found: Sequence[Candi
         len(found),
         environment.memory_method,
         _words.set_beforehand(environment),
+        fewest=min((len(rounds) for rounds in _rounds_of(run, case).values()), default=0),
     )
 
 

@@ -27,6 +27,7 @@ Kind = Literal[
     "not worth installing",
     "does not fit",
     "memory unknown",
+    "time unknown",
     "historic",
     "ceiling",
     "other output",
@@ -83,7 +84,8 @@ class Candidate(msgspec.Struct, frozen=True):
 
     ``lines`` counts the lines of its code; ``settings`` says what must be set for the process, and ``needs`` what must
     be installed first; ``batch`` is the batch size that it was measured with; ``problem`` says why it cannot be taken;
-    without ``amounts`` it was not measured.
+    without ``amounts`` it was not measured. If it has files, they were read from the memory of the machine that timed
+    it, which holds those of ``held`` samples: how fast a disk delivers more, nobody has measured.
     """
 
     name: str
@@ -98,6 +100,7 @@ class Candidate(msgspec.Struct, frozen=True):
     amounts: list[Amount] = []
     problem: str = ""
     needs: str = ""
+    held: float | None = None
 
     @property
     def effort(self) -> tuple[bool, bool, bool, int, str]:
@@ -166,6 +169,7 @@ class Reckoned:
     """
 
     candidates: Sequence[Candidate]
+    samples: int
     step: float
     laws: Mapping[str, Law]
     memory: Mapping[str, Estimate | None]
@@ -197,6 +201,8 @@ class Reckoned:
                 found[each.name] = "not measured"
             elif bound is None or bound.high is None:
                 found[each.name] = "memory unknown"
+            elif each.held is not None and self.samples > each.held:
+                found[each.name] = "time unknown"
         return found
 
     @cached_property
@@ -302,7 +308,7 @@ def reckon(candidates: Sequence[Candidate], settings: Settings, laws: Mapping[st
         for name, of_one in totals.items()
     }
     memory = {each.name: memory_of(each, found[each.name], settings) for each in candidates if each.name in found}
-    return Reckoned(candidates, settings.step, found, memory, totals, waits, steady)
+    return Reckoned(candidates, settings.samples, settings.step, found, memory, totals, waits, steady)
 
 
 def memory_of(candidate: Candidate, law: Law, settings: Settings) -> Estimate | None:

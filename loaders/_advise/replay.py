@@ -85,6 +85,7 @@ def _judged(
         and not variants[name].ceiling
         and variants[name].tier == "identical"
     }
+    open_to_all -= {name for name in open_to_all if _is_beyond_memory(raw[name], grid[0])}
     bounds = {name: _bound(raw[name], variants[name].capacity, grid[0]) for name in open_to_all}
     for settings in grid:
         decision = reckoned.decide(settings.memory)
@@ -125,6 +126,15 @@ def _raw(run: Sequence[Record], question: _registry.Question, case: Mapping[str,
         if rest == dict(case):
             found.setdefault(record.strategy, []).append(record)
     return found
+
+
+def _is_beyond_memory(trials: Sequence[Record], settings: Settings) -> bool:
+    """Whether a strategy's files for so many samples are larger than the memory from which they were read."""
+    warm = [each for each in trials if each.case.get("page_cache") != "cold"]
+    return any(
+        (each.metrics.disk_bytes or 0) * settings.samples > each.environment.memory * (each.metrics.samples or 1)
+        for each in warm
+    )
 
 
 def _is_sound(trials: Sequence[Record]) -> bool:

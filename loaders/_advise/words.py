@@ -46,7 +46,8 @@ class Source(msgspec.Struct, frozen=True):
     """Where an answer's figures come from: one run of one question, at one commit, on one processor.
 
     ``peaks`` says how peaks of memory were read; ``given`` holds the environment variables that were set for all;
-    ``batch`` is the number of samples in a batch.
+    ``batch`` is the number of samples in a batch. ``rounds`` is the number that the strategies that were measured most
+    often were measured in, ``fewest`` that of the others.
     """
 
     machine: str
@@ -64,6 +65,7 @@ class Source(msgspec.Struct, frozen=True):
     peaks: str = ""
     given: str = ""
     batch: int = 32
+    fewest: int = 0
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -174,6 +176,10 @@ def _verdict(
             return f"does not fit: needs up to {_words.amount(high)} for {settings.samples} samples"
         case "memory unknown":
             return f"memory unknown for {settings.samples} samples: {why}"
+        case "time unknown":
+            return (
+                f"time unknown: its files were read from memory, which held those of {one.held:.0f} samples and no more"
+            )
         case "historic":
             return "historic: kept because existing code uses it"
         case "ceiling":
@@ -218,18 +224,19 @@ def _why(decision: Decision, reckoned: Reckoned, settings: Settings, source: Sou
             f"10 % of it would be one."
         )
     allowed = [name for name, kind in decision.kinds.items() if kind in CHOICE]
+    also = " and worth installing" if "not worth installing" in decision.kinds.values() else ""
     close = sum(kind in ("recommended", "as good") for kind in decision.kinds.values())
     if len(allowed) == 1:
-        yield f"{winner} is the only strategy{left} that is certain to fit."
+        yield f"{winner} is the only strategy{left} that is certain to fit{also}."
     elif close > 1:
         these = "those that keep up with training" if decision.bottleneck is False else "these"
         yield (
-            f"Of the {len(allowed)} strategies{left} that are certain to fit, {close} are at most 10 % slower than the "
-            f"fastest. {winner} is the simplest of {these}."
+            f"Of the {len(allowed)} strategies{left} that are certain to fit{also}, {close} are at most 10 % slower "
+            f"than the fastest. {winner} is the simplest of {these}."
         )
     else:
         leads = "is the fastest" if decision.decided else "has the shortest time"
-        yield f"{winner} {leads} of the {len(allowed)} strategies{left} that are certain to fit."
+        yield f"{winner} {leads} of the {len(allowed)} strategies{left} that are certain to fit{also}."
     if not decision.decided:
         yield f"Undecided: {_listed(decision.rivals)} may be faster; more rounds would decide."
     memory, law = reckoned.memory[winner], reckoned.laws[winner]
@@ -245,6 +252,7 @@ def _why(decision: Decision, reckoned: Reckoned, settings: Settings, source: Sou
     yield from _lacking(decision, source)
     if unknown := [name for name, kind in decision.kinds.items() if kind == "memory unknown"]:
         yield f"Left out, as what memory they need is unknown: {_listed(unknown)}."
+    yield from _too_large(decision, settings)
 
 
 def _lacking(decision: Decision, source: Source | None) -> Iterator[str]:
@@ -253,6 +261,14 @@ def _lacking(decision: Decision, source: Source | None) -> Iterator[str]:
         yield (
             f"This covers {source.measured} of {source.strategies} strategies; what could be used and is not measured "
             f"there: {_listed(lacking)}."
+        )
+
+
+def _too_large(decision: Decision, settings: Settings) -> Iterator[str]:
+    if large := [name for name, kind in decision.kinds.items() if kind == "time unknown"]:
+        yield (
+            f"Left out, as their files were timed in memory, which does not hold those of {settings.samples} samples: "
+            f"{_listed(large)}."
         )
 
 
@@ -287,8 +303,9 @@ def _why_not(
             f"{_listed(unknown)}{said}."
         )
         yield further
-    else:
+    elif "time unknown" not in kinds.values():
         yield f"No eligible strategy has been measured. To measure them: {measure}"
+    yield from _too_large(decision, settings)
 
 
 def _first_reason(unknown: Sequence[str], reckoned: Reckoned) -> str:

@@ -17,7 +17,7 @@ import msgspec
 from loaders import _claims, _registry, _rows
 from loaders._compare.plans import Plan
 from loaders._judge import TIME_MARGIN, Best, Judged, fitted
-from loaders._rows import Row, headline, plain
+from loaders._rows import Row, headline, plain, unprepared
 from loaders._stats import Estimate
 from loaders._trial import Record
 from loaders._trial.metrics import Metrics
@@ -304,7 +304,7 @@ def _of_headline(rows: Sequence[Row]) -> dict[str, Judged]:
     if not question.when or baseline.case != question.default_case:
         return {}
     fit = fitted(times)
-    groups = [{row.strategy for row in each} & set(fit.strategies) for each in (same, plain(same))]
+    groups = [{row.strategy for row in each} & set(fit.strategies) for each in (same, unprepared(same))]
     best = {name for group in groups if group for name in fit.best(group).names} - {baseline.strategy}
     ratios = {name: fit.compare(name, baseline.strategy, margin=TIME_MARGIN) for name in sorted(best)}
     return {name: each for name, each in ratios.items() if each}

@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
+import psutil
 
 from loaders import _durable, _words
 from loaders._advise import candidates
@@ -107,6 +108,8 @@ class Race:
         after another, the largest first, for each core.
     free
         The bytes of room on the disk.
+    ram
+        The bytes of the machine's memory: files larger than that are not read from there.
     records
         What has been run, those of an interrupted race included.
     """
@@ -121,6 +124,7 @@ class Race:
     listed: float = 0.0
     heavier: Sequence[int] = ()
     free: float = math.inf
+    ram: float = math.inf
     records: list[Record] = field(default_factory=list)
 
     def candidates(self) -> list[Candidate]:
@@ -139,6 +143,7 @@ class Race:
             batch=self.wanted.batch,
             amounts=candidates.amounts(own),
             problem=problem,
+            held=self.ram / self.pixels if self.writes(name) else None,
         )
 
     def _no_room(self, name: str) -> str:
@@ -154,7 +159,8 @@ class Race:
 
     def once(self, name: str) -> int:
         """Return the bytes that a loader needs for images larger than those of the sample, on as many threads."""
-        return sum(self.heavier[:1] if name == ON_ONE_THREAD else self.heavier)
+        one = name != question.DECODING and written.is_on_one_thread(name)
+        return sum(self.heavier[:1] if one else self.heavier)
 
     def reckoned(self) -> Reckoned:
         """Return what follows from the trials for all images."""
@@ -384,9 +390,6 @@ BLOCK, POINTER, ORDERS = 16, 8, 16
 
 SAMPLE, HELD_OUT = "sample.json", "held-out.json"
 
-ON_ONE_THREAD = "path_generator"
-"""The loader that decodes one image at a time; the others decode as many as there are cores."""
-
 
 def prepare(wanted: Wanted, files: list[File], rate: float, heaviest: Sequence[int] = ()) -> Race:
     """Draw the sample, write the loaders, and read what an interrupted race has left.
@@ -425,6 +428,7 @@ def prepare(wanted: Wanted, files: list[File], rate: float, heaviest: Sequence[i
         listed=listed(files[:SEVERAL]),
         heavier=[max(0, all_ - own) for all_, own in zip(heaviest, read, strict=False)],
         free=shutil.disk_usage(Path.cwd()).free,
+        ram=psutil.virtual_memory().total,
         records=before,
     )
 

@@ -46,6 +46,7 @@ LETTERS: dict[Kind, str] = {
     "not worth installing": "i",
     "does not fit": "m",
     "memory unknown": "k",
+    "time unknown": "t",
     "historic": "h",
     "ceiling": "c",
     "other output": "o",
@@ -106,6 +107,7 @@ def _embedded(encoded: bytes) -> bytes:
                     "settings": each.settings,
                     "law": laws[each.name].kind if each.name in laws else None,
                     "why": why_unknown(each, laws),
+                    "held": each.held,
                     "memory": [
                         [bound and (bound.value, bound.low, bound.high) for bound in of_batch]
                         for of_batch in bounds.get(each.name, unknown)
@@ -117,7 +119,7 @@ def _embedded(encoded: bytes) -> bytes:
             "table": list(table),
             "answers": answers,
             "measured": source.measured,
-            "from": f"{source.rounds} {'round' if source.rounds == 1 else 'rounds'} of {source.machine}, "
+            "from": f"{_words.in_rounds(source.fewest, source.rounds)} of {source.machine}, "
             f"{source.cpu}, commit {source.commit or 'unknown'}, with "
             f"{', '.join(map(str, source.amounts))} samples in batches of 32"
             + (f", with {source.given}" if source.given else "")

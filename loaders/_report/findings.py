@@ -57,9 +57,6 @@ about eight sentences each may have one."""
 
 DOUBTED = ", which does not survive the correction"
 
-SAME = 0.005
-"""As a share: a prediction that is off by less is right."""
-
 MONOTONE = 0.9
 """Share of the last tenth of all steps that move on to the next record, above which the order counts as sequential."""
 
@@ -84,10 +81,10 @@ def _asked(text: str) -> _Said:
 
 
 def _corrected(said: Sequence[_Said]) -> list[str]:
-    """Return the sentences that still hold after correction for their number."""
+    """Return for each sentence what holds of it after correction for their number; empty if nothing does."""
     tested = [each for each in said if each.p_value is not None]
     holds = dict(zip(map(id, tested), holm([each.p_value or 0.0 for each in tested]), strict=True))
-    return list(filter(None, (each.text if holds.get(id(each), True) else each.otherwise for each in said)))
+    return [each.text if holds.get(id(each), True) else each.otherwise for each in said]
 
 
 def leaders(rows: Sequence[Row]) -> list[Row]:
@@ -113,6 +110,7 @@ def _full_name(row: Row, rows: Sequence[Row]) -> str:
         (row.tier, len({each.tier for each in rows}) > 1),
         ("once converted", row.converts),
         ("once everything is loaded", worked_first(row)),
+        ("after the first epoch", differs_at_first(row) and not (row.converts or worked_first(row))),
         ("the baseline", row.is_baseline),
     ]
     said = ", ".join(word for word, holds in marks if holds)
@@ -149,10 +147,13 @@ def of_time(rows: Sequence[Row], missing: Sequence[Row] = ()) -> str:
     if not timed or not first:
         return "No strategy was timed"
     top = first[0]
-    failed = [row for row in rows if not row["time"] and not row.status.startswith("skipped")]
+    sound = [row for row in timed if not row.failed]
+    with_failures = " without a failure" if len(sound) < len(timed) else ""
     so_far = among(_compared_rows(rows), rows, missing)
-    those = so_far or (f" of the {len(timed)} timed (out of {len(rows)})" if failed else "")
-    slower = "every other one of these is slower" if so_far else "every other loader is slower"
+    those = so_far or (
+        f" of the {len(sound)} timed{with_failures} (out of {len(rows)})" if len(sound) < len(rows) else ""
+    )
+    slower = "every other one of these is slower" if those else "every other loader is slower"
     others = f"; {slower}" if len(first) < len(loaders_of(_compared_rows(rows))) else ""
     if top["time"] is None or top["time"].low is None:
         return f"{name_of(top, rows)} was fastest{those}, but a single sample cannot show a difference"
@@ -177,7 +178,7 @@ def _against(rows: Sequence[Row]) -> _Said:
         return _Said("")
     if top["time"] is None or top["time"].low is None:
         return _Said("")  # the sentence before says that its single sample shows nothing
-    if worked_first(top):
+    if worked_first(top) or differs_at_first(top):
         return _Said("")  # its speedup in handing out what is already loaded says nothing about loading
     name = name_of(top, rows)
     undecided = f"Whether {name} is faster than {baseline} is undecided"
@@ -192,19 +193,27 @@ def _against(rows: Sequence[Row]) -> _Said:
 def of_plain(rows: Sequence[Row], laws: Mapping[str, Law], missing: Sequence[Row] = ()) -> str:
     """Say which strategy is fastest if nothing may be converted or grow with the data.
 
-    Only strategies whose memory law is known count. Empty if the fastest of all are among these anyway.
+    Only strategies whose memory law is known count; what takes less time and has none is named. Empty if the fastest of
+    all are among these anyway.
     """
-    bounded = [row.strategy for row in plain(rows) if row.strategy in laws and laws[row.strategy].kind in BOUNDED]
+    able = plain(rows)
+    bounded = [row.strategy for row in able if row.strategy in laws and laws[row.strategy].kind in BOUNDED]
     if not bounded or {row.strategy for row in leaders(rows)} <= set(bounded):
         return ""
-    best = fitted({row.strategy: row.times for row in rows if row.times}).best(bounded)
+    by_time = fitted({row.strategy: row.times for row in rows if row.times})
+    best = by_time.best(bounded)
     top = next(row for row in rows if row.strategy == best.fastest)
-    those = among(_compared_rows(rows), rows, missing)
+    unknown = [row.strategy for row in able if row.strategy not in laws or laws[row.strategy].kind == "unknown"]
+    ahead = [name for name in unknown if (each := by_time.difference(name, best.fastest)) is None or each.value < 0]
+    left = len(loaders_of(missing))
+    those = f" of the {len(bounded)} that are known not to grow" if unknown or left else ""
     verb = f"is fastest{those}" if len(best.names) == 1 else f"are fastest{those} and cannot be told apart"
-    alone = " (no other law of memory is known)" if len(bounded) == 1 else ""
+    doubt = f"; {_listed(ahead)} may be faster, but how its memory grows is unknown" if len(ahead) == 1 else ""
+    if len(ahead) > 1:
+        doubt = f"; {_listed(ahead)} may be faster, but how their memory grows is unknown"
     return (
-        f"If nothing may be converted and memory must not grow with the data, {_listed(best.names)} {verb}{alone}: "
-        f"{estimated(top['time'], duration)}"
+        f"If nothing may be converted and memory must not grow with the data, {_listed(best.names)} {verb}: "
+        f"{estimated(top['time'], duration)}{doubt}"
     )
 
 
@@ -258,7 +267,7 @@ def frontier(rows: Sequence[Row], memory: str = "peak") -> list[Row]:
 
 def of_memory(rows: Sequence[Row], figure: str = "peak") -> str:
     """Say which strategies have the lowest and the highest figure of memory: ``peak`` or ``needed``."""
-    measured = sorted((held.value, row.strategy) for row in loaders_of(rows) if (held := row[figure]))
+    measured = sorted((held.value, row.strategy) for row in loaders_of(rows) if row.samples and (held := row[figure]))
     if not measured:
         return "No strategy's memory was measured"
     (least, leanest), (most, fattest) = measured[0], measured[-1]
@@ -270,6 +279,8 @@ def _worst(rows: Sequence[Row], laws: Mapping[str, Law]) -> _Said:
 
     The multiple depends on the amount of data, so the memory added per sample comes before it where that is known.
     """
+    first = next((row["peak"] for row in rows if row.is_baseline), None)
+    usual = first.value if first else 0.0
     fat = [
         (row["peak"].value, row.strategy, row)
         for row in loaders_of(rows)
@@ -277,6 +288,7 @@ def _worst(rows: Sequence[Row], laws: Mapping[str, Law]) -> _Said:
         and row.peak_ratio
         and row.peak_ratio.verdict == "more"
         and (row.peak_ratio.ratio.low or 0.0) > FAT
+        and (row["peak"].value - RESOLUTION) / (usual + RESOLUTION) > FAT  # whatever the instrument adds to either
         if row.ratio and row.ratio.verdict == "more" and not (row["saved"] and row["saved"].value > 0)
     ]
     baseline = next((row.strategy for row in rows if row.is_baseline), "")
@@ -285,10 +297,10 @@ def _worst(rows: Sequence[Row], laws: Mapping[str, Law]) -> _Said:
     peak, name, row = max(fat, key=lambda each: each[:2])
     why = row.label.replace("`", "").rstrip(".")
     slope = laws[name].per_sample if name in laws and laws[name].kind == "linear" else None
-    first = f"{estimated(slope, small_amount)} per sample, so " if slope else ""
+    each = f"{estimated(slope, small_amount)} per sample, so " if slope else ""
     size = f" with {row.delivered} samples" if row.delivered and laws else ""
     text = (
-        f"Avoid {name} ({why}): {first}a peak of {amount(peak)}{size}, {fatter(row.peak_ratio)} than {baseline}, "
+        f"Avoid {name} ({why}): {each}a peak of {amount(peak)}{size}, {fatter(row.peak_ratio)} than {baseline}, "
         f"and {times(row.ratio)}"
     )
     # Both have to hold, so the sentence is as sure as the less sure of the two; it may have named any other strategy.
@@ -306,12 +318,6 @@ def _pairs(rows: Sequence[Row]) -> list[_Said]:
         is_decided = pair.verdict in ("less", "more")
         said.append(_Said(text, row.p_values.get("pair", 1.0), doubt) if is_decided else _asked(text))
     return said
-
-
-def of_pairs(rows: Sequence[Row]) -> str:
-    """Say how much of a gap remains between strategies with the same output, corrected for the number of pairs."""
-    said = _corrected(_pairs(rows))
-    return f"With the same output: {'; '.join(said)}" if said else ""
 
 
 def of_level(rows: Sequence[Row]) -> str:
@@ -347,14 +353,19 @@ def of_growth(rows: Sequence[Row]) -> str:
 
 def of_cures(rows: Sequence[Row]) -> list[str]:
     """Say what brings the memory down of the strategy that has most cures, and at what cost; leanest first."""
-    for _, healed in cures_of(rows)[:1]:
+    for ill, healed in cures_of(rows)[:1]:
         return [
-            f"{row.settings or row.strategy} brings its peak down to {factor(row['over_floor'].value)} the floor, and "
+            f"{row.settings or row.strategy} brings its peak down to {factor(held.value)} the floor, and "
             f"{price_of(row, len(healed))}"
             for row in healed
-            if row["over_floor"] and row["over_floor"].value < CURED
+            if (held := row["over_floor"]) and held.value < CURED and _is_below(held, ill["over_floor"])
         ]
     return []
+
+
+def _is_below(one: Estimate, other: Estimate | None) -> bool:
+    """Whether a figure is shown to be below another."""
+    return other is not None and one.high is not None and other.low is not None and one.high < other.low
 
 
 def price_of(row: Row, picked_from: int) -> str:
@@ -529,7 +540,7 @@ def of_scale(comparison: Comparison) -> list[str]:
             sentence += f"; {count} workers deliver {_bare(rate, '.0f')} images/s, {_bare(times, '.2f')} times as many"
             if count not in _scale.FROM:
                 predicted = cost.here(count, cores)
-                off = _off(rate, predicted)
+                off = _off(rate, predicted, one["time"])
                 sentence += f" and {off} the {predicted:.0f} predicted for processes that share {cores} cores"
         said.append(
             f"{sentence}. {_of_their_memory(measured)}Projected for machines of their own, in images/s: {ends}; "
@@ -557,11 +568,19 @@ def _bare(estimate: Estimate, form: str) -> str:
     return f"{estimate.value:{form}} ({estimate.low:{form}} to {estimate.high:{form}})"
 
 
-def _off(measured: Estimate, predicted: float) -> str:
-    away = measured.value / predicted - 1
-    within = measured.low is not None and measured.high is not None and measured.low <= predicted <= measured.high
-    if within or abs(away) < SAME:
+def _off(measured: Estimate, predicted: float, single: Estimate | None) -> str:
+    """Say how a rate compares with a prediction, which is no better known than the ``single`` worker it rests on."""
+    if measured.low is None or measured.high is None or single is None or single.low is None or single.high is None:
+        return "a single sample against"
+    low, high = (
+        measured.low / predicted * single.low / single.value,
+        measured.high / predicted * single.high / single.value,
+    )
+    if low >= 1 / TIME_MARGIN and high <= TIME_MARGIN:
         return "as many as"
+    if low <= 1 <= high:
+        return "not shown to differ from"
+    away = measured.value / predicted - 1
     return f"{percent(abs(away))} {'more' if away > 0 else 'less'} than"
 
 
@@ -605,12 +624,13 @@ def of_calibration(calibration: Calibration) -> str:
     """Say how far the instruments were off against known values: times as a share, memory as an amount."""
     said = []
     for each in calibration.calibrated:
-        unit, known = each.instrument.unit, [reading for reading in each.readings if reading.truth]
+        unit = each.instrument.unit
+        known = [reading for reading in each.readings if reading.truth and reading.verdict != "undecided"]
         if not known:
             continue
         span = " to ".join(dict.fromkeys(quantity(reading.truth, unit) for reading in (known[0], known[-1])))
         by_share = unit in ("s", "bytes a step")
-        worst = max(abs((reading.share or 0.0) if by_share else reading.error.value) for reading in known)
+        worst = max(_furthest(reading.error) / (reading.truth if by_share else 1) for reading in known)
         within = percent(worst) if by_share else quantity(worst, unit)
         said.append(f"{each.instrument.words} ({span}) {f'within {within}' if worst else 'exact'}")
     sentences = [f"Instrument error against known values: {', '.join(said)}"] if said else []
@@ -623,6 +643,11 @@ def of_calibration(calibration: Calibration) -> str:
         names = ", ".join(f"{INSTRUMENTS[each.metric].words} of {each.strategy}" for each in open_)
         sentences.append(f"Undecided because the trials vary too much (was the machine busy?): {names}")
     return ". ".join(sentences)
+
+
+def _furthest(error: Estimate) -> float:
+    """Return how large an error may be: the end of its interval that is further from zero."""
+    return max(abs(each) for each in (error.value, error.low, error.high) if each is not None)
 
 
 def of_order(rows: Sequence[Row]) -> str:
@@ -640,18 +665,13 @@ def sentences(rows: Sequence[Row], laws: Mapping[str, Law] | None = None, missin
 
     ``missing`` are the strategies of the case that are not measured yet.
     """
-    pairs = _pairs(rows)
-    head = [_worst(rows, laws or {})]
-    known = laws or {}
+    pairs, known = _pairs(rows), laws or {}
     tail = [_Said(of_time(rows, missing)), _against(rows), _Said(of_kept(rows, known))]
     tail += [_Said(of_plain(rows, known, missing)), _Said(of_total(rows, missing))]
     tail += [_Said(_setting(each), each.p_value) for each in leaner_of(rows)]
     # All sentences share the correction; the pairs that survive it are joined into one sentence.
-    marked = [_Said(f"\0{each.text}", each.p_value, f"\0{each.otherwise}") for each in pairs]
-    held = _corrected([*head, *marked, *tail])
-    same = [each[1:] for each in held if each.startswith("\0")]
-    first = [each for each in held if each.startswith("Avoid ")]
-    rest = [each for each in held if not each.startswith(("\0", "Avoid "))]
-    together = [f"With the same output: {'; '.join(same)}"] if same else []
+    worst, *held = _corrected([_worst(rows, known), *pairs, *tail])
+    same = list(filter(None, held[: len(pairs)]))
+    together = f"With the same output: {'; '.join(same)}" if same else ""
     figure = "needed" if any(row["needed"] for row in loaders_of(rows)) else "peak"  # as the tables
-    return [*first, *together, *rest, of_memory(rows, figure)]
+    return [*filter(None, [worst, together, *held[len(pairs) :]]), of_memory(rows, figure)]

@@ -19,11 +19,14 @@ from loaders import _words
 from loaders._judge import MEMORY_SHARE, RESOLUTION, TIME_MARGIN, Fitted, Judged, fitted, holm
 from loaders._law import BOUNDED, Law
 from loaders._report import findings
-from loaders._rows import EPOCHS, Comparison, Headline, Row, headline, loaders_of, paired, plain
+from loaders._rows import EPOCHS, Comparison, Headline, Row, headline, loaders_of, paired, unprepared
 from loaders._words import amount, small_amount, times
 
 FITS = ", all of which fit into memory"
 """Added to a question where the answer's memory grows with the data."""
+
+CACHED = ", and all data fits into memory when converted"
+"""Added where the answer's files were just written when it was timed: they were read from memory."""
 
 ANY, UNWRITTEN = ", any number of them", ", without converting any"
 """Added where memory must not grow; and where the answer writes nothing."""
@@ -115,9 +118,9 @@ def _of_fastest(comparison: Comparison, found: Headline, laws: Mapping[str, Law]
     baseline, same, times, over_all = found
     fit = fitted(times)
     chosen = _leanest(fit, same, baseline, over_all=over_all)
-    when = comparison.about.when + _limit(comparison, chosen, laws)
+    when = comparison.about.when + _limit(comparison, chosen, baseline, laws)
     yield _of_one(comparison, when, chosen, baseline, fit, same, laws, over_all=over_all)
-    bounded = [row for row in plain(same) if row.strategy in laws and laws[row.strategy].kind in BOUNDED]
+    bounded = [row for row in unprepared(same) if row.strategy in laws and laws[row.strategy].kind in BOUNDED]
     is_bounded = chosen.strategy in laws and laws[chosen.strategy].kind in BOUNDED
     if (is_bounded and not chosen.converts) or not bounded:
         return
@@ -127,11 +130,13 @@ def _of_fastest(comparison: Comparison, found: Headline, laws: Mapping[str, Law]
         yield _of_one(comparison, when, other, baseline, fit, bounded, laws, over_all=over_all)
 
 
-def _limit(comparison: Comparison, row: Row, laws: Mapping[str, Law]) -> str:
+def _limit(comparison: Comparison, row: Row, baseline: Row, laws: Mapping[str, Law]) -> str:
     """Say of how much data a line speaks: nobody knows what a strategy needs of which no law is known, beyond that."""
     law = laws.get(row.strategy)
     if law and law.kind == "linear":
         return FITS
+    if row.converts and not baseline.converts:
+        return CACHED
     is_unknown = bool(comparison.about.size_axis) and (law is None or law.kind == "unknown")
     return f" (up to {row.delivered} samples)" if is_unknown and row.delivered else ""
 
@@ -146,9 +151,9 @@ def _leanest(fit: Fitted, among: Sequence[Row], baseline: Row, *, over_all: bool
 
     One that needs an installation gives way to one that needs none, unless that is not shown to gain anything.
     """
-    known = _level(fit, among)
-    least = min((_memory(row) for row in known), key=lambda each: math.inf if each is None else each)
-    lean = [row for row in known if least is None or not _is_more(_memory(row), least)]
+    known = _level(fit, among, over_all=over_all)
+    least = min(known, key=lambda row: math.inf if (held := _memory(row)) is None else held)
+    lean = [row for row in known if not _is_more(row, least)]
     without = next((row for row in lean if not row.optional), lean[0])
     gains = without is baseline or _is_faster(_timed(fit, without, baseline, over_all=over_all))
     return without if gains else lean[0]
@@ -163,15 +168,23 @@ def _is_faster(judged: Judged | None) -> bool:
     return judged is not None and judged.verdict == "less" and judged.ratio.resolved
 
 
-def _level(fit: Fitted, among: Sequence[Row]) -> list[Row]:
+def _level(fit: Fitted, among: Sequence[Row], *, over_all: bool) -> list[Row]:
     """Return the strategies that cannot be told from the fastest, in the order of their times."""
     best = fit.best({row.strategy for row in among})
-    return [row for name in best.names for row in among if row.strategy == name]
+    # Those that are among the best of all are too, though only the clock may be unable to tell them apart.
+    level = [row for row in among if row.strategy in best.names or (row.in_best and not over_all)]
+    names = list(best.ratios)
+    return sorted(level, key=lambda row: names.index(row.strategy) if row.strategy in names else len(names))
 
 
-def _is_more(memory: float | None, least: float) -> bool:
-    """Whether memory is more than the least by as much as can be told apart; what is unknown may be more."""
-    return memory is None or memory - least >= max(RESOLUTION, (MEMORY_SHARE - 1) * least)
+def _is_more(row: Row, than: Row) -> bool:
+    """Whether a strategy is shown to need more memory than another, by as much as matters; what is unknown may."""
+    more, less = (each["needed"] or each["peak"] for each in (row, than))
+    if more is None or less is None:
+        return more is None and less is not None
+    if more.value - less.value < max(RESOLUTION, (MEMORY_SHARE - 1) * less.value):
+        return False
+    return more.low is None or less.high is None or more.low > less.high
 
 
 def _of_one(
@@ -187,8 +200,8 @@ def _of_one(
 ) -> _Draft:
     """Say why a strategy is advised: its time against the baseline's, what its memory needs, what it writes."""
     line = Advice(comparison.question, when, _do(row), "", row.strategy)
-    level, own = _level(fit, among), _memory(row)
-    is_leanest = own is not None and all(_is_more(_memory(each), own) for each in level if each is not row)
+    level = _level(fit, among, over_all=over_all)
+    is_leanest = _memory(row) is not None and all(_is_more(each, row) for each in level if each is not row)
     those = f"; {'the leanest' if is_leanest else 'one'} of {len(level)} that cannot be told apart"
     others = those if len(level) > 1 else ""
     if row is baseline:
@@ -259,7 +272,8 @@ def _of_disk(written: float, row: Row) -> str:
         return f"{amount(written)} on disk"
     each, cached = written / row.delivered, _words.cached([row.page_cache])
     many = f"{amount(each * findings.MANY)} for {findings.MANY}"
-    timed = f"timed with {row.delivered}{f', {cached} of that in the page cache' if cached else ''}"
+    where = f", {cached} of that in the page cache" if cached else ", still in memory as just written"
+    timed = f"timed with {row.delivered}{where if cached or row.converts else ''}"
     return f"{small_amount(each)} on disk a sample ({many}; {timed})"
 
 
@@ -276,9 +290,9 @@ def _of_memory(row: Row, baseline: Row, laws: Mapping[str, Law], *, is_sized: bo
     more = f" instead of {amount(usual)}" if differs and usual is not None else ""
     verb = "but needs " if differs and usual is not None and needed > usual else ""
     of = ", however many there are"
-    if law is None or law.kind != "level":
+    if law is None or law.kind not in BOUNDED or law.capacity > (row.delivered or 0):
         of = f" with {row.delivered} samples" if row.delivered else ""
-    if law and law.kind == "saturating":
+    if law and law.kind == "saturating" and law.capacity > (row.delivered or 0):
         of += f", and more until {law.capacity} samples fill its buffers"
     elif is_sized and (law is None or law.kind == "unknown"):
         of += " (how that grows is unknown)"

@@ -355,7 +355,8 @@ def command(comparison: Comparison, row: Row) -> str:
 def repeat(comparison: Comparison) -> str:
     """Return the command that repeats a comparison."""
     words = ["python", "-m", "loaders", "compare", comparison.question, *_words.conditions(comparison)]
-    words += ["--rounds", str(comparison.rounds)]
+    is_even = _words.fewest_rounds([comparison]) == comparison.rounds  # else what was open took more than the others
+    words += ["--rounds", str(comparison.rounds)] if is_even else ["--until", "5%"]
     return shlex.join([*words, "--all-cases"] if len(comparison.cases) > 1 else words)
 
 

@@ -146,12 +146,11 @@ def _advice(lines: Sequence[opening.Advice], found: sets.ResultSet, comparisons:
     shown = _first(lines)
     versions = ", ".join(f"{name} {each}" for name, each in found.versions.items() if each)
     named = [each for each in comparisons if any(line.question == each.question for line in shown)]
-    rounds = sorted({each.rounds for each in named}) or [0]
-    over = f"{rounds[0]} to {rounds[-1]}" if len(rounds) > 1 else f"{rounds[0]}"
+    over = _words.in_rounds(_words.fewest_rounds(named), max((each.rounds for each in named), default=0))
     rest = [line for line in lines if line not in shown]
     undecided = sum(not line.strategy for line in rest)
     more = f"Besides these, {len(rest) - undecided} decided and {undecided} undecided: [results]({RESULTS.as_posix()})."
-    measured = f"{_machines(found, named)}; {versions}. Ratios have 95 % intervals over {over} rounds."
+    measured = f"{_machines(found, named)}; {versions}. Ratios have 95 % intervals over {over}."
     about = " ".join([opening.MATTERS, *([more] if rest else []), measured])
     return "\n".join([*_table(shown, found, comparisons), "", f"*{about}*"])
 

@@ -3,7 +3,7 @@
 from loaders._rows.build import about, comparison, disturbed
 from loaders._rows.declared import EPOCHS, FIGURES, MEASURED
 from loaders._rows.figures import total
-from loaders._rows.stated import Headline, differs_at_first, headline, loaders_of, paired
+from loaders._rows.stated import Headline, headline, paired
 from loaders._rows.values import (
     BUSY,
     About,
@@ -11,8 +11,11 @@ from loaders._rows.values import (
     Comparison,
     Disturbed,
     Row,
+    differs_at_first,
     document,
+    loaders_of,
     plain,
+    unprepared,
     worked_first,
 )
 
@@ -37,5 +40,6 @@ __all__ = [
     "paired",
     "plain",
     "total",
+    "unprepared",
     "worked_first",
 ]

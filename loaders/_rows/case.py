@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -40,14 +41,26 @@ class Case:
         totals = {name: {index: total(each) for index, each in of.items()} for name, of in self.parts.items()}
         self.totals = _long_enough(totals)
         self.total_fit = fitted(self.totals)
-        self.best = self._best(self.time_fit)
+        self.best = self._with_unresolved(self._best(self.time_fit))
         self.best_total = self._best(self.total_fit)
 
     def _best(self, fit: Fitted) -> Best | None:
-        """Return the best of the strategies a reader may choose, or of all if there are no others."""
+        """Return the best of the strategies a reader may choose, or of all if there are no others.
+
+        What failed in any of its trials may not be chosen, however fast it was in the others.
+        """
         timed = set(fit.strategies)
-        loaders = {name for name in timed if not self._is(name, "ceiling") and not self._is(name, "historic")}
+        failed = {each.strategy for each in self.records if each.status not in ("ok", "skipped")}
+        loaders = {name for name in timed - failed if not self._is(name, "ceiling") and not self._is(name, "historic")}
         return fit.best(loaders or timed) if timed else None
+
+    def _with_unresolved(self, best: Best | None) -> Best | None:
+        """Return the best set with those that are slower by less than the clock can resolve, in the order of times."""
+        if best is None or self.calibration is None:
+            return best
+        ratios = {name: self._time(name, best.fastest) for name in best.ratios}
+        kept = [name for name, each in ratios.items() if name in best.names or (each and not each.ratio.resolved)]
+        return dataclasses.replace(best, names=kept)
 
     def _is(self, name: str, what: str) -> bool:
         return name in self.known and bool(getattr(self.known[name], what))
@@ -66,7 +79,7 @@ class Case:
             _note(p_values, "pair", self.time_fit, name, matched)
         further = {
             "total": estimate(list(self.totals[name].values()), "ratio") if self.totals.get(name) else None,
-            "saved": _saved(self.known, self.times, name),
+            "saved": self._saved(name),
         }
         return msgspec.structs.replace(
             row,
@@ -86,6 +99,17 @@ class Case:
             p_values=p_values,
             spread=_spread(time=self.time_fit, memory=self.peak_fit, name=name),
         )
+
+    def _saved(self, name: str) -> Estimate | None:
+        """Return the seconds per epoch that a conversion saves over the baseline, or the fastest without one."""
+        if not self._is(name, "convert"):
+            return None
+        without = [each for each in self.time_fit.strategies if each in self.known and not self._is(each, "convert")]
+        if not without:
+            return None
+        other = self.baseline if self.baseline in without else self.time_fit.best(without).fastest
+        one, rounds = self.times[other], sorted(self.times[other].keys() & self.times[name].keys())
+        return estimate([one[each] - self.times[name][each] for each in rounds], "linear") if rounds else None
 
     def _time(self, one: str, other: str) -> Judged | None:
         """Judge two strategies' times; a difference that the instrument cannot resolve is undecided."""
@@ -191,18 +215,3 @@ def _long_enough(times: Mapping[str, Mapping[int, float]]) -> dict[str, dict[int
         for name, of in times.items()
         if any(value >= SHORTEST for value in of.values())
     }
-
-
-def _saved(known: Mapping[str, _registry.Variant], times: dict[str, dict[int, float]], name: str) -> Estimate | None:
-    """Return the seconds per epoch that a conversion saves over the strategy without one."""
-    if name not in known or known[name].convert is None:
-        return None
-    unconverted = next((each for each in times if each in known and known[each].convert is None), "")
-    return _less(times, unconverted, name)
-
-
-def _less(times: dict[str, dict[int, float]], more: str, less: str) -> Estimate | None:
-    """Return by how much one strategy's time exceeds another's, paired by round."""
-    one, other = times.get(more, {}), times.get(less, {})
-    rounds = sorted(one.keys() & other.keys())
-    return estimate([one[each] - other[each] for each in rounds], "linear") if rounds else None

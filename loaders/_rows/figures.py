@@ -136,6 +136,7 @@ def row_of(records: Sequence[Record], variant: _registry.Variant | None, ranked_
         status=_status(records),
         samples=len(good),
         trials=len(records),
+        failed=any(each.status not in ("ok", "skipped") for each in records),
         converts=declared.converts or any(each.metrics.convert_time is not None for each in good),
         figures=_figures(good, reached, ranked_by, levels, floors[0] if floors else None),
         growth=_growth(judged),

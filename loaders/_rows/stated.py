@@ -6,10 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from loaders._rows.figures import total
-from loaders._rows.values import Row, worked_first
-
-AT_ONCE = 1.25
-"""Ratio of the first epoch (less its start) to a steady one, above which it did work that later epochs skip."""
+from loaders._rows.values import Row, differs_at_first, loaders_of, worked_first
 
 
 class Headline(NamedTuple):
@@ -54,18 +51,3 @@ def headline(rows: Sequence[Row]) -> Headline | None:
 def paired(rows: Sequence[Row]) -> list[Row]:
     """Return the strategies with a pair, where a first answer says what it gains."""
     return [row for row in loaders_of(rows) if row.pair and row.pair.ratio.low is not None]
-
-
-def loaders_of(rows: Sequence[Row]) -> list[Row]:
-    """Return the strategies that may be named first.
-
-    Left out are ceilings, those kept only because readers have that code, and the code of others under a setting.
-    """
-    return [row for row in rows if not (row.ceiling or row.historic or row.settings)]
-
-
-def differs_at_first(row: Row) -> bool:
-    """Whether the first epoch, beyond its start, does work that later epochs skip."""
-    if not (row["epoch"] and row["steady"]):
-        return False
-    return row["epoch"].value - max(0.0, row.beginning or 0.0) > AT_ONCE * row["steady"].value

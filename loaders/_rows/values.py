@@ -135,6 +135,8 @@ class Row(msgspec.Struct, frozen=True):
         enough has such a bound. "No leak" can be claimed only with the second.
     status
         The trials' status in words, with the reasons.
+    failed
+        Whether any of its trials failed: it is not to be relied on, however fast the others were.
     commit
         The commits of the row's own trials, eight digits each, joined by ", ".
     source, imports
@@ -160,6 +162,7 @@ class Row(msgspec.Struct, frozen=True):
     status: str
     samples: int
     trials: int
+    failed: bool = False
     ranked_by: str = "epoch_time"
     historic: bool = False
     ceiling: bool = False
@@ -242,13 +245,36 @@ def worked_first(row: Row) -> bool:
 def plain(rows: Sequence[Row]) -> list[Row]:
     """Return strategies that do the same work in every epoch, with the baseline's output: no conversion, no caching.
 
-    Ceilings, historic strategies and those under a setting are left out.
+    Only those that a first answer may name (``loaders_of``).
     """
+    return [row for row in unprepared(rows) if not differs_at_first(row)]
+
+
+def unprepared(rows: Sequence[Row]) -> list[Row]:
+    """Return the same with those that keep what the first epoch made, in memory or in a file."""
     tier = next((row.tier for row in rows if row.is_baseline), "identical")
-    same = [row for row in rows if row["time"] and row.tier == tier]
-    return [
-        row for row in same if not (row.converts or row.ceiling or row.historic or row.settings or worked_first(row))
-    ]
+    same = [row for row in loaders_of(rows) if row["time"] and row.tier == tier]
+    return [row for row in same if not (row.converts or worked_first(row))]
+
+
+def loaders_of(rows: Sequence[Row]) -> list[Row]:
+    """Return the strategies that a first answer may name.
+
+    Left out are ceilings, those kept only because readers have that code, the code of others under a setting, and
+    whatever failed in any of its trials.
+    """
+    return [row for row in rows if not (row.ceiling or row.historic or row.settings or row.failed)]
+
+
+AT_ONCE = 1.25
+"""Ratio of the first epoch (less its start) to a steady one, above which it did work that later epochs skip."""
+
+
+def differs_at_first(row: Row) -> bool:
+    """Whether the first epoch, beyond its start, does work that later epochs skip."""
+    if not (row["epoch"] and row["steady"]):
+        return False
+    return row["epoch"].value - max(0.0, row.beginning or 0.0) > AT_ONCE * row["steady"].value
 
 
 class CaseLaws(msgspec.Struct, frozen=True):

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,9 +17,8 @@ from tests.conftest import ROOT
 
 
 def _published() -> list[Record]:
-    """What the project's machines have measured, whatever a reader has; ``LOADERS_REPLAY=FILE`` names another log."""
-    named = os.environ.get("LOADERS_REPLAY")
-    paths = [Path(named)] if named else sorted((ROOT / "results").glob(f"{OURS}*/{log.NAME}"))
+    """What the project's machines have measured, whatever a reader has."""
+    paths = sorted((ROOT / "results").glob(f"{OURS}*/{log.NAME}"))
     return [each for path in paths for each in log.read(path) if each.schema == SCHEMA]
 
 
@@ -75,6 +73,31 @@ def _few() -> list[Record]:
     forbidden, allowed = ("tf1_queue", "opencv_pool", "tfdata_paths_2"), ("path_generator", "memory_map")
     speeds = {**dict.fromkeys(forbidden, 0.0001), **dict.fromkeys(allowed, 0.001)}
     return made.run({name: made.Planted(speed) for name, speed in speeds.items()}, rounds=6)
+
+
+def test_taking_what_memory_did_not_hold_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    records = [
+        msgspec.structs.replace(
+            each,
+            metrics=msgspec.structs.replace(each.metrics, disk_bytes=600_000 * (each.metrics.samples or 0)),
+            environment=msgspec.structs.replace(each.environment, memory=2**33),
+        )
+        if each.strategy == "memory_map"
+        else each
+        for each in made.run({"path_generator": made.Planted(0.001), "memory_map": made.Planted(0.0001)}, rounds=6)
+    ]
+    counts = replay.replay(records)
+    assert {name: counts[name] for name in replay.BROKEN} == dict.fromkeys(replay.BROKEN, 0)
+    (found,) = candidates.choices(records)
+    held = next(each.held for each in found.candidates if each.name == "memory_map")
+    assert held == pytest.approx(2**33 / 600_000)
+    right = _barred()
+    monkeypatch.setattr(
+        choose.Reckoned,
+        "barred",
+        property(lambda self: {each: kind for each, kind in right(self).items() if kind != "time unknown"}),
+    )
+    assert replay.replay(records)["forbidden"] > 0
 
 
 def test_a_budget_that_is_passed_and_a_slower_choice_are_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -244,6 +244,18 @@ def test_what_has_no_room_on_the_disk_is_not_measured() -> None:
     assert told == "not measured: it would write 0.7 MiB to a disk with room for 0.7 MiB"
 
 
+def test_what_the_machine_s_memory_does_not_hold_is_not_advised_by_how_fast_it_was_read_from_there() -> None:
+    trials, less = made.records(AMOUNTS, 6), made.wanted(step=0.0, memory=200 * made.MIB)
+    pixels = 1000 * 16 * 16 * 3
+    held, larger = (
+        advice.advice(SEEN, made.raced(less, AMOUNTS, trials, ram=ram), "answered", "").answer
+        for ram in (pixels, pixels - 1)
+    )
+    assert held.recommended == "memory_map"
+    assert larger.recommended == "path_generator_pool"
+    assert "timed in memory, which does not hold those of 1000 samples: memory_map" in larger.because
+
+
 @pytest.mark.slow
 def test_what_a_conversion_needs_counts_as_it_is_run_by_whoever_trains(results: Path, tmp_path: Path) -> None:
     side = 3000

@@ -27,7 +27,7 @@ from loaders._trial.drain import drain
 from loaders._trial.growth import Growth, Verdict
 from loaders._trial.metrics import Metrics
 from loaders._trial.timing import epoch_time
-from loaders._words import fatter, promise, quantity, times
+from loaders._words import fatter, percent, promise, quantity, times
 from loaders.questions import calibration
 from tests.report.runs import run_of, write_log
 from tests.test_rows import record, rows
@@ -139,7 +139,38 @@ def test_trials_that_differ_too_much_decide_nothing() -> None:
     late = itertools.cycle([0.0, 0.0, 0.03, 0.001, 0.0])  # each of four strategies meets all of them in five rounds
     found = _resolution.calibration(_read(lambda metric, truth: truth + (next(late) if metric == "epoch_time" else 0)))
     assert set(_verdicts(found, "epoch_time").values()) == {"undecided"}
-    assert "the machine busy?" in findings.of_calibration(found)
+    said = findings.of_calibration(found)
+    assert "the machine busy?" in said
+    assert "time of an epoch (" not in said, "no error is quoted that the trials do not show"
+
+
+def test_an_error_is_quoted_with_its_interval() -> None:
+    off = itertools.cycle([0.1, -0.1, 0.006, 0.0, 0.0])
+    found = _resolution.calibration(
+        _read(lambda metric, truth: truth * (1 + next(off)) if metric == "sample_time" else truth)
+    )
+    (each,) = [each for each in found.calibrated if each.metric == "sample_time"]
+    furthest = max(
+        max(abs(reading.error.low or 0.0), abs(reading.error.high or 0.0)) / reading.truth
+        for reading in each.readings
+        if reading.truth
+    )
+    assert furthest > 0.05
+    assert f"time of a sample (250 µs to 1.25 ms) within {percent(furthest)}" in findings.of_calibration(found)
+
+
+def test_what_the_clock_cannot_tell_from_the_fastest_is_among_the_best() -> None:
+    blunt = _resolution.calibration(_read(lambda metric, truth: truth + 0.1 * (metric == "epoch_time")))
+    records = [
+        record(name, index, seconds * (1 + index / 1000), 24)
+        for name, seconds in (("numpy_to_numpy", 1.1), ("mixed_copy", 1.0), ("list_to_list", 2.0))
+        for index in range(2)
+    ]
+    best = {
+        calibrated is blunt: {name for name, row in rows(comparison(records, calibrated)).items() if row.in_best}
+        for calibrated in (None, blunt)
+    }
+    assert best == {False: {"mixed_copy"}, True: {"mixed_copy", "numpy_to_numpy"}}
 
 
 def test_one_round_shows_no_spread_and_marks_nothing() -> None:

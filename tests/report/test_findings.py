@@ -10,7 +10,7 @@ from loaders._contract import OrderQuality
 from loaders._judge import Judged
 from loaders._law import Law
 from loaders._report import findings
-from loaders._rows import Row, comparison, loaders_of
+from loaders._rows import Row, comparison, headline, loaders_of
 from loaders._stats import Estimate
 from loaders._trial.growth import Growth
 from loaders._trial.metrics import MemoryTrace, Metrics
@@ -98,14 +98,27 @@ def test_what_the_fastest_was_picked_from_is_said_where_some_failed() -> None:
     failed = record("mixed_tolist", 0, status="failed", message="x")
     assert findings.of_time(comparison([*records, failed]).rows) == "mixed_copy is fastest of the 2 timed (out of 3)"
     skipped = msgspec.structs.replace(failed, status="skipped")
-    assert findings.of_time(comparison([*records, skipped]).rows) == "mixed_copy is fastest"
+    assert findings.of_time(comparison([*records, skipped]).rows) == "mixed_copy is fastest of the 2 timed (out of 3)"
+
+
+def test_what_failed_in_some_trials_is_not_advised_however_fast_it_was_in_others() -> None:
+    times = {"mixed_copy": 1.0, "list_to_list": 2.0, "numpy_to_numpy": 3.0}
+    records = [record(name, index, time=time) for index in range(4) for name, time in times.items()]
+    broken = [record("numpy_to_list", index, time=0.1) for index in range(4)]
+    broken[2] = record("numpy_to_list", 2, status="wrong_output", message="x")
+    rows = comparison([*records, *broken]).rows
+    assert findings.of_time(rows) == "mixed_copy is fastest of the 3 timed without a failure (out of 4)"
+    assert [row.strategy for row in loaders_of(rows) if row.in_best] == ["mixed_copy"]
+    found = headline(rows)
+    assert found
+    assert "numpy_to_list" not in found.times
 
 
 def test_sentences_are_corrected_for_their_number() -> None:
     sure, doubtful = findings._Said("sure", 0.001), findings._Said("doubtful", 0.03, "undecided")
     assert findings._corrected([doubtful]) == ["doubtful"]
     assert findings._corrected([sure, doubtful]) == ["sure", "doubtful"]
-    assert findings._corrected([findings._Said("too", 0.04), doubtful]) == ["undecided"]
+    assert findings._corrected([findings._Said("too", 0.04), doubtful]) == ["", "undecided"]
     assert findings._corrected([findings._Said("free"), doubtful]) == ["free", "doubtful"]
 
 
@@ -174,6 +187,7 @@ def test_what_is_fat_beyond_doubt_and_not_faster_is_to_be_avoided() -> None:
     assert found((1054, 1054), 1.0) == "", "not slower"
     assert found((47, 47), 4.0) == "", "less than twice as much"
     assert found((1054, 30), 4.0) == "", "not beyond doubt"
+    assert found((2.6, 2.6), 4.0, peaks=(1.2, 1.2)) == "", "twice as much by what the instrument cannot tell"
     assert _worst_of([]) == ""
 
 
@@ -280,6 +294,11 @@ def test_memory_beyond_the_floor_is_the_allocators_and_a_cure_has_its_price() ->
         "3.00×). MALLOC_MMAP_THRESHOLD_=131072 brings its peak down to 1.05× the floor, and it is then 3.00× slower "
         "(3.00 to 3.00)"
     )
+    worse = [
+        msgspec.structs.replace(row, figures={**row.figures, "over_floor": Estimate(1.01, 1.0, 1.1, 2)})
+        for row in found
+    ]
+    assert findings.of_cures(worse) == [], "there is nothing to bring down"
     ((ill, healed),) = findings.cures_of(found)
     assert ill.strategy == "interleave"
     assert [row.strategy for row in healed] == ["interleave_mmap_threshold", "interleave_trim"]
@@ -349,6 +368,32 @@ def test_what_is_fastest_over_many_epochs_is_said_where_the_first_is_another() -
     alike = comparison([of(name, index, 0.6, 0.6) for index in range(3) for name in names]).rows
     assert findings.of_total(alike) == "", "all epochs do the same"
     assert findings.of_total(_rows(numpy_to_numpy=1.0)) == ""
+    assert "cache_after_decode (after the first epoch) is fastest" in findings.of_time(found)
+    assert findings._against(found).text == "", "how fast it hands out what it keeps says nothing of loading"
+
+
+def _law(kind: str) -> Law:
+    return Law(kind, "", [])  # type: ignore[arg-type]
+
+
+def test_what_is_fastest_without_growth_names_what_may_be_faster_and_is_not_known_to_be_bounded() -> None:
+    times = {"path_generator": 2.0, "keras_pydataset_1": 1.5, "path_generator_pool": 1.0, "memory_map": 0.1}
+    case = {"data": "x16", "augment": "off"}
+    rows = comparison(
+        [
+            record(name, index, time * (1 + index / 100), question="batching", case=case)
+            for name, time in times.items()
+            for index in range(3)
+        ]
+    ).rows
+    level = {name: _law("level") for name in ("path_generator", "keras_pydataset_1")}
+    said = findings.of_plain(rows, {**level, "path_generator_pool": _law("unknown")})
+    assert "keras_pydataset_1 is fastest of the 2 that are known not to grow: 1.51 s" in said
+    assert said.endswith("; path_generator_pool may be faster, but how its memory grows is unknown")
+    said = findings.of_plain(rows, {**level, "path_generator_pool": _law("linear")})
+    assert said.startswith("If nothing may be converted")
+    assert "keras_pydataset_1 is fastest: 1.51 s" in said
+    assert "unknown" not in said
 
 
 def test_what_is_kept_for_readers_is_never_named_first() -> None:
@@ -440,3 +485,24 @@ def test_an_order_that_differs_with_the_threads_is_found_and_one_that_does_not_i
     decided = "With photographs own to full: the order of 3 of 3 pairs is shown on one thread and on all cores"
     assert found(swap=False) == [f"{decided}; none differs"]
     assert found(swap=True) == [f"{decided}; 1 differs: opencv_imread is faster than pillow on one thread only"]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (490.0, 510.0, "as many as"),
+        (380.0, 420.0, "20 % less than"),
+        (590.0, 620.0, "21 % more than"),
+        (300.0, 900.0, "not shown to differ from"),
+        (None, None, "a single sample against"),
+    ],
+)
+def test_a_wide_interval_is_no_agreement_with_a_prediction(low: float | None, high: float | None, said: str) -> None:
+    rate = Estimate(500.0 if low is None or high is None else (low + high) / 2, low, high, 8)
+    assert findings._off(rate, 500.0, Estimate(1.0, 0.99, 1.01, 8)) == said
+
+
+def test_a_prediction_is_no_better_known_than_what_it_rests_on() -> None:
+    assert (
+        findings._off(Estimate(400.0, 390.0, 410.0, 8), 500.0, Estimate(1.0, 0.7, 1.4, 8)) == "not shown to differ from"
+    )

@@ -16,6 +16,7 @@ from loaders import _registry
 from loaders._judge import TIME_MARGIN, holm
 from loaders._report import findings, opening, readme, sets
 from loaders._rows import Comparison, comparison
+from loaders._stats import Estimate
 from loaders._trial import log
 from loaders._trial.metrics import Metrics
 from loaders._trial.record import Record
@@ -114,6 +115,24 @@ def test_none_is_called_the_leanest_where_memory_cannot_be_told_apart_either() -
         assert len(fastest) == 2, "either one, not always the one whose mean is the lowest"
 
 
+def test_of_memory_that_varies_more_than_it_differs_none_is_the_leanest() -> None:
+    seconds = {"numpy_to_numpy": 1.0, "mixed_copy": 0.199, "permutation_index": 0.2}
+    chance = random.Random(1)
+    for spread, said in ((0.01, "the leanest of 2"), (20.0, "one of 2")):
+        records = [
+            record(
+                name,
+                index,
+                time=time * math.exp(chance.gauss(0, 0.05)),
+                peak={"numpy_to_numpy": 90, "mixed_copy": 60}.get(name, 55) + spread * (-1) ** index,
+            )
+            for index in range(6)
+            for name, time in seconds.items()
+        ]
+        (line,) = opening.advice([comparison(records)])
+        assert said in line.because
+
+
 @pytest.mark.parametrize("written", [None, 50 * MIB])
 def test_what_writes_is_not_said_to_convert_nothing_and_how_much_it_writes_is_said(written: int | None) -> None:
     slopes = {"cache_after_decode": 0.5, "cache_to_file": 0.0, "no_cache": 0.0}
@@ -141,6 +160,35 @@ def test_what_writes_is_not_said_to_convert_nothing_and_how_much_it_writes_is_sa
     assert line.when.endswith(opening.ANY if written else opening.UNWRITTEN)
     said = "80.0 KiB on disk a sample (781 MiB for 10000; timed with 640)"
     assert (said in line.because) is bool(written)
+
+
+def test_what_was_just_written_is_advised_for_what_memory_holds() -> None:
+    """How fast a disk delivers more than memory holds, nobody has measured."""
+    found = _sized({"path_generator": 1.0, "memory_map": 0.1, "path_generator_pool": 0.5}, {}, {})
+    disk = Estimate(640 * 600_000.0, None, None, 3)
+    written = [
+        msgspec.structs.replace(row, figures={**row.figures, "disk": disk}) if row.strategy == "memory_map" else row
+        for row in found.rows
+    ]
+    mapped, pool = opening.advice([msgspec.structs.replace(found, rows=written)])
+    assert (mapped.strategy, pool.strategy) == ("memory_map", "path_generator_pool")
+    assert mapped.when.endswith(opening.CACHED)
+    assert "timed with 640, still in memory as just written)" in mapped.because
+    assert pool.when.endswith(opening.ANY + opening.UNWRITTEN)
+
+
+def test_buffers_that_are_full_already_are_not_said_to_fill_later() -> None:
+    found = _sized({"path_generator": 1.0, "torch_dataloader_4": 0.1}, {}, {})
+    for capacity, said in ((320, "however many there are"), (1280, "and more until 1280 samples fill its buffers")):
+        laws = {
+            name: msgspec.structs.replace(law, kind="saturating", capacity=capacity) if name[0] == "t" else law
+            for name, law in found.laws[0].laws.items()
+        }
+        changed = msgspec.structs.replace(found, laws=[msgspec.structs.replace(found.laws[0], laws=laws)])
+        (line,) = opening.advice([changed])
+        assert line.strategy == "torch_dataloader_4"
+        assert said in line.because
+        assert ("buffers" in line.because) is (capacity > 640)
 
 
 def test_what_may_be_chance_is_undecided() -> None:

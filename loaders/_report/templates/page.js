@@ -394,7 +394,7 @@ const decisionOf = ({ values, kinds }, choice, asked) => {
     measured: choice.measured,
   };
 };
-const RANK = ["recommended", "as good", "slower", "undecided", "not worth installing", "does not fit", "memory unknown"];
+const RANK = ["recommended", "as good", "slower", "undecided", "not worth installing", "does not fit", "memory unknown", "time unknown"];
 const waitOf = ({ load, wait, once }, { step, batch, samples, epochs, place }) =>
   meanOf(
     load.map((each, index) => {
@@ -410,6 +410,7 @@ const verdictOf = (one, isDecided) =>
     undecided: "undecided: it may be the fastest",
     "not worth installing": `not worth installing ${one.needs}: not shown to be ${worth} times as fast as what needs no more`,
     "memory unknown": `memory unknown: ${one.why}`,
+    "time unknown": `time unknown: its files were read from memory, which held those of ${Math.round(one.held)} samples and no more`,
     historic: "historic: kept because existing code uses it",
     ceiling: "ceiling: shows what the machine can do; not a loader to choose",
     "other output": `other output: ${one.tier}`,
@@ -421,6 +422,10 @@ const reasonsOf = ({ found, recommended, rivals, bottleneck, measured }, asked) 
   const fitting = found.filter((each) => RANK.indexOf(each.kind) >= 0 && RANK.indexOf(each.kind) < 4);
   const lacking = found.filter((each) => each.kind === "not measured").map((each) => each.name);
   const unknown = found.filter((each) => each.kind === "memory unknown").map((each) => each.name);
+  const large = found.filter((each) => each.kind === "time unknown").map((each) => each.name);
+  const beyond = large.length
+    ? ` Left out, as their files were timed in memory, which does not hold those of ${samples} samples: ${listed(large)}.`
+    : "";
   const needs = (one) => one.memory[place.batch][place.samples][2];
   if (!recommended) {
     const known = found.filter((each) => each.kind === "does not fit").sort((one, other) => needs(one) - needs(other));
@@ -428,9 +433,9 @@ const reasonsOf = ({ found, recommended, rivals, bottleneck, measured }, asked) 
       const why = found.find((each) => each.name === unknown[0]).why;
       return `How much memory ${samples} samples need is unknown for every strategy that could be used: ${listed(unknown)} (${unknown[0]}: ${why}).`;
     }
-    if (!known.length) return "No strategy that could be used has been measured.";
+    if (!known.length) return large.length ? beyond.trim() : "No strategy that could be used has been measured.";
     const rest = unknown.length ? ` The memory of ${listed(unknown)} is unknown: measure with more samples.` : "";
-    return `No strategy is certain to fit into ${budget} with ${samples} samples. ${known[0].name} would fit into ${amount(needs(known[0]))}.${rest}`;
+    return `No strategy is certain to fit into ${budget} with ${samples} samples. ${known[0].name} would fit into ${amount(needs(known[0]))}.${rest}${beyond}`;
   }
   const winner = found.find((each) => each.name === recommended);
   const wait = estimated(waitOf(winner, asked), duration);
@@ -443,10 +448,11 @@ const reasonsOf = ({ found, recommended, rivals, bottleneck, measured }, asked) 
         : `Whether loading is the bottleneck is undecided: with ${recommended}, a step of ${duration(step)} waits ${wait}; more than 10 % of it would be one.`;
   const close = fitting.filter((each) => each.kind === "recommended" || each.kind === "as good").length;
   const lead = close > 1 ? `the simplest of ${close} that are at most 10 % slower than the fastest of` : "the fastest of";
+  const worthwhile = found.some((each) => each.kind === "not worth installing") ? " and worth installing" : "";
   const why =
     fitting.length > 1
-      ? `${lead} the ${fitting.length} strategies that are certain to fit`
-      : "the only strategy that is certain to fit";
+      ? `${lead} the ${fitting.length} strategies that are certain to fit${worthwhile}`
+      : `the only strategy that is certain to fit${worthwhile}`;
   const doubt = rivals.length ? ` Undecided: ${listed(rivals)} may be faster.` : "";
   const rest = lacking.length
     ? ` This covers ${measured} of ${found.length} strategies; what could be used and is not measured there: ${listed(lacking)}.`
@@ -456,7 +462,7 @@ const reasonsOf = ({ found, recommended, rivals, bottleneck, measured }, asked) 
   const install = winner.needs ? ` It needs an installation: pip install ${winner.needs}.` : "";
   return (
     `${first} Use ${recommended}: ${why}. ` +
-    `It needs at most ${amount(needs(winner))} for ${samples} samples.${set}${install}${doubt}${rest}${out}`
+    `It needs at most ${amount(needs(winner))} for ${samples} samples.${set}${install}${doubt}${rest}${out}${beyond}`
   );
 };
 const advise = (section) => {
