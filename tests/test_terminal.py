@@ -7,6 +7,8 @@ import msgspec
 import pytest
 
 from loaders import _terminal
+from loaders._advise import command, words
+from loaders._advise.choose import Candidate, Settings
 from loaders._compare.schedule import Open
 from loaders._contract import OrderQuality, Promise
 from loaders._rows import comparison
@@ -105,3 +107,16 @@ def test_what_needs_more_rounds_is_named_by_case_with_their_number(capsys: pytes
     assert second == "selection images 2000 needs more rounds: memory of new against b (measured once)"
     _terminal.show_open("selection", [])
     assert capsys.readouterr().out == ""
+
+
+def test_brackets_in_what_a_strategy_says_are_shown_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    said = "[/tmp/x] [bold] [node a] :smile: failed"
+    failed = record("numpy_to_numpy", 0, status="failed", message=said)
+    _terminal.show_trial(failed)
+    _terminal.show_comparison(comparison([failed]))
+    asked = Candidate("planted", problem=f"failed: {said}")
+    command.show(words.answer("selection", {}, [asked], Settings(2**30), None, ""))
+    shown = capsys.readouterr().out
+    assert shown.count("[/tmp/x]") == 3
+    assert shown.count("[node a]") == 3
+    assert shown.count(":smile:") == 3
