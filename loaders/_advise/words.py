@@ -136,7 +136,8 @@ def answer(
 def _advised(one: Candidate, decision: Decision, reckoned: Reckoned, settings: Settings) -> Advised:
     kind = decision.kinds[one.name]
     memory, law = reckoned.memory.get(one.name), reckoned.laws.get(one.name)
-    totals, waits = reckoned.totals.get(one.name), reckoned.waits.get(one.name)
+    is_timed = kind != "time unknown"
+    totals, waits = (each.get(one.name) if is_timed else None for each in (reckoned.totals, reckoned.waits))
     judged = None
     if kind in CHOICE and decision.fastest:
         judged = reckoned.fits.compare(one.name, decision.fastest, margin=TIME_MARGIN)
@@ -286,11 +287,13 @@ def _why_not(
         if kinds[name] == "does not fit" and bound and bound.high is not None
     }
     unknown = [name for name, kind in kinds.items() if kind == "memory unknown"]
+    yield from _too_large(decision, settings)
+    other = "other " if "time unknown" in kinds.values() else ""
     if bounds:
         least = min(bounds, key=lambda name: (bounds[name], name))
         yield (
-            f"No strategy is certain to fit into {_words.amount(settings.memory)} with {settings.samples} samples. "
-            f"{least} would fit into {_words.amount(bounds[least])}."
+            f"No {other}strategy is certain to fit into {_words.amount(settings.memory)} with {settings.samples} "
+            f"samples. {least} would fit into {_words.amount(bounds[least])}."
         )
         if unknown:
             why = _first_reason(unknown, reckoned)
@@ -299,13 +302,12 @@ def _why_not(
         why = _first_reason(unknown, reckoned)
         said = f" ({why})" if why else ""
         yield (
-            f"How much memory {settings.samples} samples need is unknown for every eligible strategy: "
+            f"How much memory {settings.samples} samples need is unknown for every {other}eligible strategy: "
             f"{_listed(unknown)}{said}."
         )
         yield further
     elif "time unknown" not in kinds.values():
         yield f"No eligible strategy has been measured. To measure them: {measure}"
-    yield from _too_large(decision, settings)
 
 
 def _first_reason(unknown: Sequence[str], reckoned: Reckoned) -> str:

@@ -31,6 +31,9 @@ FALLBACK = "epoch_time"
 LEFT_OUT = "it is not quick, and its own code is the same"
 """Why a strategy is not measured although the change has touched all of its question."""
 
+GIVE_UP_AFTER = 3
+"""Rounds in a row that nothing could be run in."""
+
 LACKING = "not installed"
 """What a trial says that is skipped for want of a package."""
 
@@ -124,6 +127,7 @@ class _State:
         self.differences: dict[Figure, Difference | None] = {}
         self.failed: dict[str, list[str]] = {"a": [], "b": []}
         self.skips: dict[str, str] = {}
+        self.why_not = "the time was up"
         self.schemas: dict[str, int | None] = {"a": None, "b": None}
 
     def run_block(self, seed: int) -> None:
@@ -156,8 +160,12 @@ class _State:
         """Why it is not compared: neither side runs it here, or one side's environment lacks a package."""
         if len(self.skips) == len(self.failed):
             return self.skips["b"]
-        alone = [f"on {letter.upper()} alone: {why}" for letter, why in self.skips.items() if LACKING in why]
-        return alone[0] if alone and self.subject.environments and all(self.ran.values()) else ""
+        alone = [
+            f"on {letter.upper()} alone: {why}"
+            for letter, other in ("ab", "ba")
+            if (why := self.skips.get(letter)) and LACKING in why and self.ran[other] and not self.failed[other]
+        ]
+        return alone[0] if alone and self.subject.environments else ""
 
     @property
     def failures(self) -> Failures:
@@ -221,7 +229,7 @@ class _State:
             subject.name,
             judged.get("time"),
             judged.get("memory"),
-            "; ".join(words) or ("" if judged else "not measured: the time was up"),
+            "; ".join(words) or ("" if judged else f"not measured: {self.why_not}"),
             self.failures.are_more(questions),
             self.failures,
             self._time_metric if self._time_metric != subject.time else "",
@@ -272,7 +280,7 @@ def run(
     *,
     questions: int | None = None,
     apart: bool = False,
-    begin: Callable[[Sequence[str]], object] = lambda _: None,
+    begin: Callable[[Sequence[str]], str | None] = lambda _: None,
     told: Callable[[list[Outcome]], None] | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> list[Outcome]:
@@ -285,8 +293,8 @@ def run(
     apart
         Judge each strategy as if it were measured alone, not by what the others' spreads say about its own.
     begin
-        Called before each round of blocks, with the names of those that it measures. If it returns anything true, such
-        as why they cannot be run, the round is left out.
+        Called before each round of blocks, with the names of those that it measures. If it returns why none can be
+        forked, the round is left out by those whose trials are; after several that nothing can run in, the check ends.
     told
         Called with all outcomes so far after each block, so an interrupted check has what was measured.
     """
@@ -299,17 +307,21 @@ def run(
         """Return the number of questions, which the first round settles: what is skipped asks none."""
         return questions or sum(len(each.subject.figures) + 1 for each in states if not each.skipped)
 
-    seed = 0
+    seed, idle = 0, 0
     while due := _in_reach([each for each in states if each.is_due(shared())], end - clock(), shared()):
         seed += 1
         random.Random(seed).shuffle(due)  # noqa: S311
-        is_lost = begin([each.subject.name for each in due])
+        lost = begin([each.subject.name for each in due])
+        idle = idle + 1 if lost and all(each.subject.start == "forked" for each in due) else 0
+        if idle == GIVE_UP_AFTER:
+            break
         for each in due:
             before = clock()
             if before >= end:
                 return [state.outcome(shared()) for state in states]
-            if is_lost:
-                break
+            if lost and each.subject.start == "forked":
+                each.why_not, each.judged = lost, None
+                continue
             if before >= half and seed == 1:
                 continue  # the rest of the time is first for those that have begun
             each.run_block(seed)

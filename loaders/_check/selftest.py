@@ -170,7 +170,7 @@ def selftest(
     kinds: Sequence[Kind] = KINDS,
     *,
     start: str = "fresh",
-    begin: Callable[[], object] = lambda: None,
+    begin: Callable[[], str | None] = lambda: None,
     told: Callable[[Tally], None] = lambda _: None,
 ) -> list[Tally]:
     """Run the checks of each kind, each for at most ``seconds`` seconds, and return how they ended.

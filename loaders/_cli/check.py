@@ -61,26 +61,24 @@ def command(
     from loaders._check import trials as running
     from loaders._trial import log, machine
 
-    a, b = (sides.side(each, ROOT, PLACE) for each in (base, head))
-    chosen, left_out = plan.chosen(a, b, only, say, every=every)
-    title = f"{b.name} against {a.name}"
     outcomes: list[run.Outcome] = []
     interrupted = False
-    if chosen:
-        with (
-            log.exclusive(machine.machine_name()),
-            running.trials((a, b), chosen, size, say, fresh=fresh) as trials,
-        ):
-            subjects = plan.subjects(chosen, trials, sides.differing(a, b))
-            say(f"{title}: {', '.join(each.name for each in subjects)}, for at most {minutes:g} minutes")
-            for each in subjects[:1]:  # builds the data, and compiles what is imported, outside of what is measured
-                each.a(0)
-                each.b(0)
-            outcomes, interrupted = checked(
-                minutes * 60, lambda told: run.run(subjects, minutes * 60, begin=trials.begin, told=told)
-            )
-    else:
-        say(f"{title}: the change affects no strategy; use --only QUESTION to measure one anyway")
+    with log.exclusive(machine.machine_name()):  # to lay out a side may take an installation, which disturbs others
+        a, b = (sides.side(each, ROOT, PLACE) for each in (base, head))
+        chosen, left_out = plan.chosen(a, b, only, say, every=every)
+        title = f"{b.name} against {a.name}"
+        if chosen:
+            with running.trials((a, b), chosen, size, say, fresh=fresh) as trials:
+                subjects = plan.subjects(chosen, trials, sides.differing(a, b))
+                say(f"{title}: {', '.join(each.name for each in subjects)}, for at most {minutes:g} minutes")
+                for each in subjects[:1]:  # builds the data, and compiles what is imported, outside of what is measured
+                    each.a(0)
+                    each.b(0)
+                outcomes, interrupted = checked(
+                    minutes * 60, lambda told: run.run(subjects, minutes * 60, begin=trials.begin, told=told)
+                )
+        else:
+            say(f"{title}: the change affects no strategy; use --only QUESTION to measure one anyway")
     outcomes += [run.Outcome(name, None, None, skipped=run.LEFT_OUT) for name in left_out]
     if as_json:  # shown even where it cannot be written
         print_json(outcomes)

@@ -39,7 +39,7 @@ def command(names: Sequence[str], repetitions: int, noise: Path | None, *, as_js
     is found to grow; both read this machine's own trials.
 
     Each experiment is saved when it ends. The exit code is 1 if a count misses its target by more than chance explains,
-    and 2 if an experiment lacks its trials, which keeps none of the others from running.
+    else 2 if an experiment lacks its trials, which keeps none of the others from running.
     """
     from loaders import _evidence, _terminal
     from loaders._advise.coverage import OURS
@@ -62,6 +62,5 @@ def command(names: Sequence[str], repetitions: int, noise: Path | None, *, as_js
             _terminal.show_evidence(found[-1])
     if as_json:
         print_json(found)
-    if is_lacking:
-        sys.exit(2)
-    sys.exit(0 if all(count.is_reached for each in found for count in each.counts) else 1)
+    is_missed = not all(count.is_reached for each in found for count in each.counts)
+    sys.exit(1 if is_missed else 2 if is_lacking else 0)

@@ -143,15 +143,18 @@ class Race:
             batch=self.wanted.batch,
             amounts=candidates.amounts(own),
             problem=problem,
-            held=self.ram / self.pixels if self.writes(name) else None,
         )
 
     def _no_room(self, name: str) -> str:
-        """Say why a loader cannot write its images to disk; empty if it can, or writes nothing."""
-        if not self.writes(name) or self.writes(name) <= self.free:
-            return ""
-        written_, free = (_words.amount(each) for each in (self.writes(name), self.free))
-        return f"not measured: it would write {written_} to a disk with room for {free}"
+        """Say why a loader's file of all images has no room on the disk or in memory; empty if it has, or has none."""
+        size = self.writes(name)
+        if size > self.free:
+            return (
+                f"not measured: it would write {_words.amount(size)} to a disk with room for {_words.amount(self.free)}"
+            )
+        if size > self.ram:  # that of the sample is read from memory, and says nothing of how fast a disk is
+            return f"not measured: it would read {_words.amount(size)} from disk, more than fits into memory"
+        return ""
 
     def writes(self, name: str) -> int:
         """Return the bytes that a loader writes to disk with all images."""
@@ -221,7 +224,7 @@ class Race:
         return [name for name in able if name not in out and self._failures(name) < GIVE_UP_AFTER]
 
     def _able(self) -> list[str]:
-        """Return the loaders that there is room for on the disk."""
+        """Return the loaders that there is room for on the disk and in memory."""
         return [name for name in written.names() if not self._no_room(name)]
 
     def dropped(self) -> dict[str, str]:

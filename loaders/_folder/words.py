@@ -134,7 +134,7 @@ def heading(found: Advice, date: str) -> str:
     """Return the docstring of the loader that is handed out."""
     source, asked = found.answer.source, found.asked
     step = f"steps of {_words.duration(asked.step)}" if asked.step else "no training step"
-    where = f"{source.cpu}, {source.cores} cores, {source.rounds} rounds" if source else ""
+    where = f"{source.cpu}, {source.cores} cores, {_words.in_rounds(0, source.rounds)}" if source else ""
     lines = [
         f"Load the images of a folder for training with TensorFlow: ``{found.answer.recommended}``.",
         usage(found, path(found)),

@@ -147,11 +147,14 @@ def of_time(rows: Sequence[Row], missing: Sequence[Row] = ()) -> str:
     if not timed or not first:
         return "No strategy was timed"
     top = first[0]
-    sound = [row for row in timed if not row.failed]
-    with_failures = " without a failure" if len(sound) < len(timed) else ""
+    able = [row for row in rows if not (row.ceiling or row.historic)]
+    sound = [row for row in able if row["time"] and not row.failed]
+    if not sound:
+        return "Every strategy that was timed failed in some of its trials"
+    with_failures = " without a failure" if any(row.failed and row["time"] for row in able) else ""
     so_far = among(_compared_rows(rows), rows, missing)
     those = so_far or (
-        f" of the {len(sound)} timed{with_failures} (out of {len(rows)})" if len(sound) < len(rows) else ""
+        f" of the {len(sound)} timed{with_failures} (out of {len(able)})" if len(sound) < len(able) else ""
     )
     slower = "every other one of these is slower" if those else "every other loader is slower"
     others = f"; {slower}" if len(first) < len(loaders_of(_compared_rows(rows))) else ""
@@ -193,8 +196,8 @@ def _against(rows: Sequence[Row]) -> _Said:
 def of_plain(rows: Sequence[Row], laws: Mapping[str, Law], missing: Sequence[Row] = ()) -> str:
     """Say which strategy is fastest if nothing may be converted or grow with the data.
 
-    Only strategies whose memory law is known count; what takes less time and has none is named. Empty if the fastest of
-    all are among these anyway.
+    Only strategies whose memory law is known count; what has none, and is not slower by its mean, is named. Empty if
+    the fastest of all are among these anyway.
     """
     able = plain(rows)
     bounded = [row.strategy for row in able if row.strategy in laws and laws[row.strategy].kind in BOUNDED]
@@ -205,12 +208,12 @@ def of_plain(rows: Sequence[Row], laws: Mapping[str, Law], missing: Sequence[Row
     top = next(row for row in rows if row.strategy == best.fastest)
     unknown = [row.strategy for row in able if row.strategy not in laws or laws[row.strategy].kind == "unknown"]
     ahead = [name for name in unknown if (each := by_time.difference(name, best.fastest)) is None or each.value < 0]
-    left = len(loaders_of(missing))
-    those = f" of the {len(bounded)} that are known not to grow" if unknown or left else ""
+    those = f" of the {len(bounded)} that are known not to grow" if unknown or loaders_of(missing) else ""
     verb = f"is fastest{those}" if len(best.names) == 1 else f"are fastest{those} and cannot be told apart"
-    doubt = f"; {_listed(ahead)} may be faster, but how its memory grows is unknown" if len(ahead) == 1 else ""
-    if len(ahead) > 1:
-        doubt = f"; {_listed(ahead)} may be faster, but how their memory grows is unknown"
+    if those and len(bounded) == 1:
+        verb = "is the only one that is known not to grow"
+    whose = "its" if len(ahead) == 1 else "their"
+    doubt = f"; {_listed(ahead)} may be faster, but how {whose} memory grows is unknown" if ahead else ""
     return (
         f"If nothing may be converted and memory must not grow with the data, {_listed(best.names)} {verb}: "
         f"{estimated(top['time'], duration)}{doubt}"
@@ -267,7 +270,8 @@ def frontier(rows: Sequence[Row], memory: str = "peak") -> list[Row]:
 
 def of_memory(rows: Sequence[Row], figure: str = "peak") -> str:
     """Say which strategies have the lowest and the highest figure of memory: ``peak`` or ``needed``."""
-    measured = sorted((held.value, row.strategy) for row in loaders_of(rows) if row.samples and (held := row[figure]))
+    able = [row for row in rows if row.samples and not (row.ceiling or row.historic or row.settings)]
+    measured = sorted((held.value, row.strategy) for row in able if (held := row[figure]))
     if not measured:
         return "No strategy's memory was measured"
     (least, leanest), (most, fattest) = measured[0], measured[-1]
@@ -283,8 +287,9 @@ def _worst(rows: Sequence[Row], laws: Mapping[str, Law]) -> _Said:
     usual = first.value if first else 0.0
     fat = [
         (row["peak"].value, row.strategy, row)
-        for row in loaders_of(rows)
-        if row["peak"]
+        for row in rows
+        if not (row.ceiling or row.historic or row.settings)
+        and row["peak"]
         and row.peak_ratio
         and row.peak_ratio.verdict == "more"
         and (row.peak_ratio.ratio.low or 0.0) > FAT

@@ -117,16 +117,20 @@ def _of_pairs(comparison: Comparison, pairs: Sequence[Row]) -> _Draft:
 def _of_fastest(comparison: Comparison, found: Headline, laws: Mapping[str, Law]) -> Iterator[_Draft]:
     baseline, same, times, over_all = found
     fit = fitted(times)
-    chosen = _leanest(fit, same, baseline, over_all=over_all)
+    sound = [row for row in same if not row.failed]
+    chosen = _leanest(fit, sound, baseline, over_all=over_all)
     when = comparison.about.when + _limit(comparison, chosen, baseline, laws)
-    yield _of_one(comparison, when, chosen, baseline, fit, same, laws, over_all=over_all)
+    yield _of_one(comparison, when, chosen, baseline, fit, sound, laws, over_all=over_all)
     bounded = [row for row in unprepared(same) if row.strategy in laws and laws[row.strategy].kind in BOUNDED]
-    is_bounded = chosen.strategy in laws and laws[chosen.strategy].kind in BOUNDED
-    if (is_bounded and not chosen.converts) or not bounded:
+    if _reads_back(chosen, baseline):
+        bounded = [row for row in bounded if not _reads_back(row, baseline)]
+    elif chosen in bounded:
+        return
+    if not bounded:
         return
     other = _leanest(fit, bounded, baseline, over_all=over_all)
     if other is not baseline and other is not chosen:
-        when = comparison.about.when + ANY + ("" if _writes(other, baseline) else UNWRITTEN)
+        when = comparison.about.when + (CACHED if _reads_back(other, baseline) else ANY + UNWRITTEN)
         yield _of_one(comparison, when, other, baseline, fit, bounded, laws, over_all=over_all)
 
 
@@ -135,15 +139,19 @@ def _limit(comparison: Comparison, row: Row, baseline: Row, laws: Mapping[str, L
     law = laws.get(row.strategy)
     if law and law.kind == "linear":
         return FITS
-    if row.converts and not baseline.converts:
-        return CACHED
+    cached = CACHED if _reads_back(row, baseline) else ""
     is_unknown = bool(comparison.about.size_axis) and (law is None or law.kind == "unknown")
-    return f" (up to {row.delivered} samples)" if is_unknown and row.delivered else ""
+    return f"{cached} (up to {row.delivered} samples)" if is_unknown and row.delivered else cached
 
 
 def _writes(row: Row, baseline: Row) -> bool:
     """Whether a strategy writes to disk; where the baseline has such a figure too, it is of the files that all read."""
     return row["disk"] is not None and (row.converts or baseline["disk"] is None)
+
+
+def _reads_back(row: Row, baseline: Row) -> bool:
+    """Whether a strategy was timed on files that it had just written, and its baseline on none."""
+    return row["disk"] is not None and baseline["disk"] is None
 
 
 def _leanest(fit: Fitted, among: Sequence[Row], baseline: Row, *, over_all: bool) -> Row:
@@ -171,10 +179,10 @@ def _is_faster(judged: Judged | None) -> bool:
 def _level(fit: Fitted, among: Sequence[Row], *, over_all: bool) -> list[Row]:
     """Return the strategies that cannot be told from the fastest, in the order of their times."""
     best = fit.best({row.strategy for row in among})
-    # Those that are among the best of all are too, though only the clock may be unable to tell them apart.
-    level = [row for row in among if row.strategy in best.names or (row.in_best and not over_all)]
-    names = list(best.ratios)
-    return sorted(level, key=lambda row: names.index(row.strategy) if row.strategy in names else len(names))
+    unresolved = {row.strategy for row in among if row.best and not row.best.ratio.resolved} if not over_all else set()
+    names = [name for name in best.ratios if name in best.names or name in unresolved]
+    names += [name for name in best.names if name not in names]
+    return [row for name in names for row in among if row.strategy == name]
 
 
 def _is_more(row: Row, than: Row) -> bool:
@@ -273,8 +281,7 @@ def _of_disk(written: float, row: Row) -> str:
     each, cached = written / row.delivered, _words.cached([row.page_cache])
     many = f"{amount(each * findings.MANY)} for {findings.MANY}"
     where = f", {cached} of that in the page cache" if cached else ", still in memory as just written"
-    timed = f"timed with {row.delivered}{where if cached or row.converts else ''}"
-    return f"{small_amount(each)} on disk a sample ({many}; {timed})"
+    return f"{small_amount(each)} on disk a sample ({many}; timed with {row.delivered}{where})"
 
 
 def _of_memory(row: Row, baseline: Row, laws: Mapping[str, Law], *, is_sized: bool) -> list[str]:

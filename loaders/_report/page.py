@@ -19,6 +19,7 @@ from markupsafe import Markup
 from loaders import _claims, _evidence, _faults, _words
 from loaders._advise.choose import WORTH
 from loaders._check import equivalence, selftest
+from loaders._compare.plans import LEAST_ROUNDS
 from loaders._contract import TIERS
 from loaders._judge import MEMORY_SHARE, MOST_ROUNDS, RESOLUTION, TIME_MARGIN
 from loaders._report import charts, chooser, columns, export, findings, instruments, opening, readme
@@ -355,8 +356,8 @@ def command(comparison: Comparison, row: Row) -> str:
 def repeat(comparison: Comparison) -> str:
     """Return the command that repeats a comparison."""
     words = ["python", "-m", "loaders", "compare", comparison.question, *_words.conditions(comparison)]
-    is_even = _words.fewest_rounds([comparison]) == comparison.rounds  # else what was open took more than the others
-    words += ["--rounds", str(comparison.rounds)] if is_even else ["--until", "5%"]
+    went_on = _words.fewest_rounds([comparison]) < comparison.rounds  # with what was still open
+    words += ["--until", "5%"] if went_on and comparison.rounds > LEAST_ROUNDS else ["--rounds", str(comparison.rounds)]
     return shlex.join([*words, "--all-cases"] if len(comparison.cases) > 1 else words)
 
 

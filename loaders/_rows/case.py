@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -44,23 +44,23 @@ class Case:
         self.best = self._with_unresolved(self._best(self.time_fit))
         self.best_total = self._best(self.total_fit)
 
-    def _best(self, fit: Fitted) -> Best | None:
+    def _best(self, fit: Fitted, among: Iterable[str] | None = None) -> Best | None:
         """Return the best of the strategies a reader may choose, or of all if there are no others.
 
         What failed in any of its trials may not be chosen, however fast it was in the others.
         """
-        timed = set(fit.strategies)
+        timed = set(fit.strategies if among is None else among)
         failed = {each.strategy for each in self.records if each.status not in ("ok", "skipped")}
-        loaders = {name for name in timed - failed if not self._is(name, "ceiling") and not self._is(name, "historic")}
-        return fit.best(loaders or timed) if timed else None
+        loaders = {name for name in timed if not self._is(name, "ceiling") and not self._is(name, "historic")}
+        return fit.best(loaders - failed or loaders or timed) if timed else None
 
     def _with_unresolved(self, best: Best | None) -> Best | None:
         """Return the best set with those that are slower by less than the clock can resolve, in the order of times."""
         if best is None or self.calibration is None:
             return best
-        ratios = {name: self._time(name, best.fastest) for name in best.ratios}
-        kept = [name for name, each in ratios.items() if name in best.names or (each and not each.ratio.resolved)]
-        return dataclasses.replace(best, names=kept)
+        ratios = {name: self._time(name, best.fastest) for name in best.ratios if name not in best.names}
+        unresolved = [name for name, each in ratios.items() if each and not each.ratio.resolved]
+        return dataclasses.replace(best, names=best.names + unresolved)
 
     def _is(self, name: str, what: str) -> bool:
         return name in self.known and bool(getattr(self.known[name], what))
@@ -105,9 +105,10 @@ class Case:
         if not self._is(name, "convert"):
             return None
         without = [each for each in self.time_fit.strategies if each in self.known and not self._is(each, "convert")]
-        if not without:
+        best = self._best(self.time_fit, without)
+        if best is None:
             return None
-        other = self.baseline if self.baseline in without else self.time_fit.best(without).fastest
+        other = self.baseline if self.baseline in without else best.fastest
         one, rounds = self.times[other], sorted(self.times[other].keys() & self.times[name].keys())
         return estimate([one[each] - self.times[name][each] for each in rounds], "linear") if rounds else None
 

@@ -27,7 +27,7 @@ _ORDER: tuple[Figure | str, ...] = (
     _ratio(
         "best",
         "times the fastest",
-        "``time`` over that of the case's fastest strategy, excluding ceilings and historic ones; none for itself.",
+        "``time`` over that of the case's fastest, without ceilings, historic ones and what failed; none for itself.",
     ),
     _ratio("total_best", "times the fastest in total", "The same for ``total``."),
     _ratio("pair", "times the strategy it matches", "``time`` over that of the strategy that it ``matches``."),
@@ -40,7 +40,12 @@ _ORDER: tuple[Figure | str, ...] = (
     Figure("level", "bytes", "The memory held in the tail of the trace."),
     Figure("level_held", "bytes", "How much of ``level`` was freed but is kept by malloc."),
     *("convert_time", "convert_memory", "disk"),
-    Figure("saved", "s", "What an epoch saves over the strategy without conversion.", "the conversion pays off"),
+    Figure(
+        "saved",
+        "s",
+        "What an epoch saves over the baseline, or over the fastest without conversion.",
+        "the conversion pays off",
+    ),
     *("in_flight", "waiting", "waiting_bytes"),
 )
 

@@ -17,7 +17,7 @@ class Headline(NamedTuple):
     baseline
         What they are held against, one of them.
     rows
-        Those with the baseline's output; no ceilings, and none kept only because readers have that code.
+        Those with the baseline's output that may be named (``loaders_of``), and the baseline, even if it has failed.
     times
         Their times by round.
     over_all
@@ -39,7 +39,8 @@ def headline(rows: Sequence[Row]) -> Headline | None:
     baseline = next((row for row in rows if row.is_baseline), None)
     if baseline is None or baseline.tier != "identical" or paired(rows):
         return None
-    same = [row for row in loaders_of(rows) if row["time"] and row.tier == baseline.tier]
+    able = [row for row in rows if row is baseline or row in loaders_of(rows)]
+    same = [row for row in able if row["time"] and row.tier == baseline.tier]
     over_all = any(row.converts or worked_first(row) or differs_at_first(row) for row in same)
     times: dict[str, Mapping[int, float]] = {row.strategy: row.times for row in same}
     if over_all:

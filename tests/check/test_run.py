@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from loaders._check.judge import LOOKS, MOST_TRIALS, UNFAILING, judge
-from loaders._check.run import Outcome, Subject, run
+from loaders._check.run import GIVE_UP_AFTER, Outcome, Subject, run
 
 MIB = 2**20
 
@@ -292,21 +292,33 @@ def test_a_round_that_cannot_be_run_is_left_out() -> None:
         begun.append(len(clock.ran))
         return "no memory" if len(begun) in (1, 3) else ""
 
-    (found,) = run([clock.subject("x", 1.0, 1.5)], 1e6, begin=begin, clock=clock)
+    forked = msgspec.structs.replace(clock.subject("x", 1.0, 1.5), start="forked")
+    (found,) = run([forked], 1e6, begin=begin, clock=clock)
     assert found.time
     assert (found.time.verdict, found.time.blocks) == ("slower", LOOKS[0])
     assert begun == [0, 0, 4, 4, 8, 12]
 
 
-def test_rounds_that_can_never_be_run_end_when_the_time_is_up() -> None:
+def test_what_needs_no_fork_is_measured_in_a_round_in_which_none_can_be_made() -> None:
     clock = Clock()
+    both = [clock.subject("fresh", 1.0, 1.5), msgspec.structs.replace(clock.subject("x", 1.0, 1.5), start="forked")]
+    fresh, forked = run(both, 100, begin=lambda _: "no memory", clock=clock)
+    assert fresh.time
+    assert fresh.time.verdict == "slower"
+    assert forked.message == "not measured: no memory"
+
+
+def test_rounds_that_can_never_be_run_end_the_check() -> None:
+    clock = Clock()
+    begun: list[str] = []
 
     def begin(names: Sequence[str]) -> str:
-        clock.now += 10
+        begun.extend(names)
         return "no memory"
 
-    (found,) = run([clock.subject("x", 1.0, 1.5)], 100, begin=begin, clock=clock)
-    assert (found.message, clock.ran) == ("not measured: the time was up", [])
+    forked = msgspec.structs.replace(clock.subject("x", 1.0, 1.5), start="forked")
+    (found,) = run([forked], 1e6, begin=begin, clock=clock)
+    assert (found.message, clock.ran, begun) == ("not measured: no memory", [], ["x"] * GIVE_UP_AFTER)
 
 
 def _noisy(clock: Clock, name: str, spread: float, seconds: float = 1.0) -> Subject:

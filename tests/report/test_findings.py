@@ -114,6 +114,33 @@ def test_what_failed_in_some_trials_is_not_advised_however_fast_it_was_in_others
     assert "numpy_to_list" not in found.times
 
 
+def test_a_baseline_that_failed_once_is_still_what_others_are_held_against() -> None:
+    times = {"mixed_copy": 1.0, "numpy_to_numpy": 3.0}
+    records = [record(name, index, time=time) for index in range(4) for name, time in times.items()]
+    records[3] = record("numpy_to_numpy", 1, status="timed_out", message="x")
+    found = headline(comparison(records).rows)
+    assert found
+    assert found.times.keys() == times.keys()
+
+
+def test_where_everything_failed_nothing_is_fastest() -> None:
+    times = {"mixed_copy": 1.0, "numpy_to_numpy": 3.0}
+    records = [record(name, index, time=time) for index in range(3) for name, time in times.items()]
+    records += [record(name, 3, status="failed", message="x") for name in times]
+    assert findings.of_time(comparison(records).rows) == "Every strategy that was timed failed in some of its trials"
+
+
+def test_what_nobody_may_take_does_not_count_among_those_that_were_timed() -> None:
+    case = {"data": "x16", "augment": "off"}
+    times = {"path_generator": 2.0, "path_generator_pool": 1.0, "opencv_pool": 0.5, "tf1_queue": 0.8}
+    records = [
+        record(name, index, time, question="batching", case=case) for index in range(3) for name, time in times.items()
+    ]
+    skipped = record("spdl_threads", 0, question="batching", case=case, status="skipped", message="x")
+    said = findings.of_time(comparison([*records, skipped]).rows)
+    assert said == "path_generator_pool is fastest of the 2 timed (out of 3)"
+
+
 def test_sentences_are_corrected_for_their_number() -> None:
     sure, doubtful = findings._Said("sure", 0.001), findings._Said("doubtful", 0.03, "undecided")
     assert findings._corrected([doubtful]) == ["doubtful"]
@@ -187,6 +214,12 @@ def test_what_is_fat_beyond_doubt_and_not_faster_is_to_be_avoided() -> None:
     assert found((1054, 1054), 1.0) == "", "not slower"
     assert found((47, 47), 4.0) == "", "less than twice as much"
     assert found((1054, 30), 4.0) == "", "not beyond doubt"
+    often = [record("numpy_to_list", index, 4.0, 1054) for index in range(2)]
+    failed = record("numpy_to_list", 2, status="timed_out", message="x")
+    usual = [record("numpy_to_numpy", index, 1.0, 24) for index in range(3)]
+    rows = comparison([*often, failed, *usual]).rows
+    assert "Avoid numpy_to_list" in _worst_of(rows), "that it failed too is no reason to take it"
+    assert "to 1054 MiB (numpy_to_list)" in findings.of_memory(rows)
     assert found((2.6, 2.6), 4.0, peaks=(1.2, 1.2)) == "", "twice as much by what the instrument cannot tell"
     assert _worst_of([]) == ""
 

@@ -157,8 +157,8 @@ def test_what_writes_is_not_said_to_convert_nothing_and_how_much_it_writes_is_sa
     ]
     _, line = opening.advice([comparison(records)])
     assert line.strategy == "cache_to_file"
-    assert line.when.endswith(opening.ANY if written else opening.UNWRITTEN)
-    said = "80.0 KiB on disk a sample (781 MiB for 10000; timed with 640)"
+    assert line.when.endswith(opening.CACHED if written else opening.ANY + opening.UNWRITTEN)
+    said = "80.0 KiB on disk a sample (781 MiB for 10000; timed with 640, still in memory as just written)"
     assert (said in line.because) is bool(written)
 
 

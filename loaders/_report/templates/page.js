@@ -424,18 +424,19 @@ const reasonsOf = ({ found, recommended, rivals, bottleneck, measured }, asked) 
   const unknown = found.filter((each) => each.kind === "memory unknown").map((each) => each.name);
   const large = found.filter((each) => each.kind === "time unknown").map((each) => each.name);
   const beyond = large.length
-    ? ` Left out, as their files were timed in memory, which does not hold those of ${samples} samples: ${listed(large)}.`
+    ? `Left out, as their files were timed in memory, which does not hold those of ${samples} samples: ${listed(large)}.`
     : "";
   const needs = (one) => one.memory[place.batch][place.samples][2];
   if (!recommended) {
     const known = found.filter((each) => each.kind === "does not fit").sort((one, other) => needs(one) - needs(other));
+    const [before, other] = beyond ? [`${beyond} `, "other "] : ["", ""];
     if (!known.length && unknown.length) {
       const why = found.find((each) => each.name === unknown[0]).why;
-      return `How much memory ${samples} samples need is unknown for every strategy that could be used: ${listed(unknown)} (${unknown[0]}: ${why}).`;
+      return `${before}How much memory ${samples} samples need is unknown for every ${other}strategy that could be used: ${listed(unknown)} (${unknown[0]}: ${why}).`;
     }
-    if (!known.length) return large.length ? beyond.trim() : "No strategy that could be used has been measured.";
+    if (!known.length) return beyond || "No strategy that could be used has been measured.";
     const rest = unknown.length ? ` The memory of ${listed(unknown)} is unknown: measure with more samples.` : "";
-    return `No strategy is certain to fit into ${budget} with ${samples} samples. ${known[0].name} would fit into ${amount(needs(known[0]))}.${rest}${beyond}`;
+    return `${before}No ${other}strategy is certain to fit into ${budget} with ${samples} samples. ${known[0].name} would fit into ${amount(needs(known[0]))}.${rest}`;
   }
   const winner = found.find((each) => each.name === recommended);
   const wait = estimated(waitOf(winner, asked), duration);
@@ -462,7 +463,7 @@ const reasonsOf = ({ found, recommended, rivals, bottleneck, measured }, asked) 
   const install = winner.needs ? ` It needs an installation: pip install ${winner.needs}.` : "";
   return (
     `${first} Use ${recommended}: ${why}. ` +
-    `It needs at most ${amount(needs(winner))} for ${samples} samples.${set}${install}${doubt}${rest}${out}${beyond}`
+    `It needs at most ${amount(needs(winner))} for ${samples} samples.${set}${install}${doubt}${rest}${out}${beyond && ` ${beyond}`}`
   );
 };
 const advise = (section) => {
@@ -493,7 +494,7 @@ const advise = (section) => {
     const cells = {
       verdict: verdictOf(one, !decision.rivals.length),
       "memory needed": isShown ? estimated(one.memory[place.batch][place.samples], amount) : NONE,
-      "a step waits": isShown ? estimated(one.waits, duration) : NONE,
+      "a step waits": isShown && one.kind !== "time unknown" ? estimated(one.waits, duration) : NONE,
     };
     for (const [label, words] of Object.entries(cells)) {
       const cell = line.insertCell();
