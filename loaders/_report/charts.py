@@ -100,7 +100,7 @@ def of_estimates(
 
 
 def tradeoff_chart(_: Comparison, rows: Sequence[Row]) -> Chart | None:
-    """Return a chart of time against memory that marks the strategies no other beats in both.
+    """Return a chart of time against memory that marks those that no other with their output beats in both.
 
     Memory is what is needed, where that is known, and else the peak, as in the ranking.
     """
@@ -110,7 +110,8 @@ def tradeoff_chart(_: Comparison, rows: Sequence[Row]) -> Chart | None:
     if len(both) <= 2:
         return None
     best = [row.strategy for row in findings.frontier(rows, memory)]
-    title = f"Best trade-offs between time and memory, from left to right: {', '.join(best)}"
+    those = f", from left to right: {findings.listed(best)}" if best else ": none that never failed"
+    title = f"Best trade-offs between time and memory{those}"
     kinds = ["best trade-off", "beaten on both"]
     points: list[vega.Spec] = [
         {

@@ -97,7 +97,7 @@ def _compared_rows(rows: Sequence[Row]) -> list[Row]:
     return [row for row in rows if row["time"] and (row.best.ratio.count if row.best else row.in_best)]
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
     """Return ``a``, ``a and b``, ``a, b and c``, ``a, b, c and 4 more``."""
     shown = list(names[:NAMED])
     last = f"{len(names) - NAMED} more" if len(names) > NAMED else shown.pop() if len(shown) > 1 else ""
@@ -162,14 +162,14 @@ def of_time(rows: Sequence[Row], missing: Sequence[Row] = ()) -> str:
         return f"{name_of(top, rows)} was fastest{those}, but a single sample cannot show a difference"
     names = [_full_name(row, rows) for row in first]
     if len(first) == 1:
-        return f"{_listed(names)} is fastest{those}"
+        return f"{listed(names)} is fastest{those}"
     if len(first) <= NAMED:
-        return f"{_listed(names)} are fastest{those} and cannot be told apart{others}"
+        return f"{listed(names)} are fastest{those} and cannot be told apart{others}"
     if len(first) >= len(loaders_of(timed)):
-        return f"No strategy can be shown to be fastest{those}: {_listed(names[:1])} has the shortest time"
+        return f"No strategy can be shown to be fastest{those}: {listed(names[:1])} has the shortest time"
     return (
         f"{len(first)} of {len(loaders_of(timed))} strategies may be fastest{those} and cannot be told apart: "
-        f"{_listed(names)}{others}"
+        f"{listed(names)}{others}"
     )
 
 
@@ -213,9 +213,9 @@ def of_plain(rows: Sequence[Row], laws: Mapping[str, Law], missing: Sequence[Row
     if those and len(bounded) == 1:
         verb = "is the only one that is known not to grow"
     whose = "its" if len(ahead) == 1 else "their"
-    doubt = f"; {_listed(ahead)} may be faster, but how {whose} memory grows is unknown" if ahead else ""
+    doubt = f"; {listed(ahead)} may be faster, but how {whose} memory grows is unknown" if ahead else ""
     return (
-        f"If nothing may be converted and memory must not grow with the data, {_listed(best.names)} {verb}: "
+        f"If nothing may be converted and memory must not grow with the data, {listed(best.names)} {verb}: "
         f"{estimated(top['time'], duration)}{doubt}"
     )
 
@@ -249,23 +249,27 @@ def of_total(rows: Sequence[Row], missing: Sequence[Row] = ()) -> str:
     if len(first) > 1:
         which = f"are fastest{those} and cannot be told apart: {names[0]} takes {takes}"
     included = ", including conversion" if any(row.converts for row in known) else ""
-    return f"Over {EPOCHS} epochs{included}, {_listed(names)} {which}{beside}"
+    return f"Over {EPOCHS} epochs{included}, {listed(names)} {which}{beside}"
 
 
 def frontier(rows: Sequence[Row], memory: str = "peak") -> list[Row]:
-    """Return the strategies that no other beats in both time and a figure of memory, fastest first."""
-    both = sorted(
-        (row["time"].value, held.value, row.strategy, row)
-        for row in loaders_of(rows)
-        if row["time"] and (held := row[memory])
+    """Return the strategies that no other with their output is shown to beat in both time and memory, fastest first."""
+    able = [row for row in loaders_of(rows) if row["time"] and row[memory]]
+    best = [row for row in able if not any(_beats(other, row, memory) for other in able)]
+    return sorted(best, key=lambda row: (_time(row), row.strategy))
+
+
+def _beats(one: Row, other: Row, memory: str) -> bool:
+    """Whether a strategy's intervals of time and memory lie below another's, or its figures if either has none."""
+    if one.tier != other.tier:
+        return False
+    pairs = [(one[figure], other[figure]) for figure in ("time", memory)]
+    return all(
+        less is not None
+        and more is not None
+        and (_is_below(less, more) if less.high is not None and more.low is not None else less.value < more.value)
+        for less, more in pairs
     )
-    best: list[Row] = []
-    leanest = float("inf")
-    for _, peak, _, row in both:
-        if peak < leanest:
-            best.append(row)
-            leanest = peak
-    return best
 
 
 def of_memory(rows: Sequence[Row], figure: str = "peak") -> str:
@@ -473,7 +477,7 @@ def of_laws(found: CaseLaws) -> str:
     for kind, words in (("level", "level"), ("saturating", "rises until buffers are full"), ("unknown", "law unknown")):
         names = [name for name, law in found.laws.items() if law.kind == kind]
         if names:
-            said.append(f"{words}: {_listed(names)}")
+            said.append(f"{words}: {listed(names)}")
     return "; ".join(said)
 
 

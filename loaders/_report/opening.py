@@ -42,8 +42,8 @@ CORRECTED = (
 )
 """The note required wherever all of them are."""
 
-ILL, CURED = 1.5, 1.25
-"""Times the memory that the buffers need: what is surely above the first is ill, surely below the second is cured."""
+ILL = 1.5
+"""Times the memory that the buffers need: what is surely above is ill, surely below ``findings.CURED`` is cured."""
 
 
 class Advice(msgspec.Struct, frozen=True):
@@ -312,7 +312,9 @@ def _of_cure(comparison: Comparison, rows: Sequence[Row]) -> Iterator[_Draft]:
         return
     ill, healed = findings.cures_of(rows)[0]
     held = ill["over_floor"]
-    cures = [row for row in healed if row.pair and (over := row["over_floor"]) and over.high and over.high < CURED]
+    cures = [
+        row for row in healed if row.pair and (over := row["over_floor"]) and over.high and over.high < findings.CURED
+    ]
     if not cures or held is None or held.low is None or held.low < ILL:
         return
     row = min(cures, key=lambda each: each.pair.ratio.value if each.pair else 0.0)

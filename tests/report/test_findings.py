@@ -386,6 +386,16 @@ def test_only_what_is_beaten_in_both_time_and_memory_is_off_the_frontier() -> No
         ]
     ).rows
     assert [row.strategy for row in findings.frontier(found)] == ["numpy_to_numpy", "mixed_copy", "numpy_to_list"]
+    typed = [
+        msgspec.structs.replace(row, tier="as typed" if row.strategy == "list_to_list" else row.tier) for row in found
+    ]
+    assert len(findings.frontier(typed)) == 4, "another output is not beaten by this one"
+    vague = Estimate(20 * MIB, 5 * MIB, 35 * MIB, 2)
+    unsure = [
+        msgspec.structs.replace(row, figures={**row.figures, "peak": vague}) if row.strategy == "list_to_list" else row
+        for row in found
+    ]
+    assert len(findings.frontier(unsure)) == 4, "its memory may be less"
 
 
 def test_what_is_fastest_over_many_epochs_is_said_where_the_first_is_another() -> None:
