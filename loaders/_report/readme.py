@@ -91,9 +91,10 @@ def most_measured(results: Sequence[sets.ResultSet]) -> list[Comparison]:
 
 
 def _coverage(comparison: Comparison) -> coverage.Coverage:
-    """Return how many strategies have a time in the default case, and in how many rounds."""
+    """Return how many of the strategies that run in the default case have a time there, and in how many rounds."""
     default = comparison.about.default_case
-    timed = (row["time"] for row in comparison.rows if row.case == default)
+    running = comparison.about.running_in(default)
+    timed = (row["time"] for row in comparison.rows if row.case == default and row.strategy in running)
     return coverage.of((time.count for time in timed if time), comparison.environment, comparison.started)
 
 

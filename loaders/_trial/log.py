@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 NAME = "trials.jsonl"
 
-PUBLISHED = "reference-zen4"
+PUBLISHED = "reference-zen5"
 """Of the project's machines the one whose versions count, and which answers a question that others have measured as
 much of (``loaders._advise.coverage``). A machine name belongs to one processor."""
 
