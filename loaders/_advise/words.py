@@ -225,19 +225,18 @@ def _why(decision: Decision, reckoned: Reckoned, settings: Settings, source: Sou
             f"10 % of it would be one."
         )
     allowed = [name for name, kind in decision.kinds.items() if kind in CHOICE]
-    also = " and worth installing" if "not worth installing" in decision.kinds.values() else ""
     close = sum(kind in ("recommended", "as good") for kind in decision.kinds.values())
     if len(allowed) == 1:
-        yield f"{winner} is the only strategy{left} that is certain to fit{also}."
+        yield f"{winner} is the only strategy{left} that is certain to fit."
     elif close > 1:
         these = "those that keep up with training" if decision.bottleneck is False else "these"
         yield (
-            f"Of the {len(allowed)} strategies{left} that are certain to fit{also}, {close} are at most 10 % slower "
+            f"Of the {len(allowed)} strategies{left} that are certain to fit, {close} are at most 10 % slower "
             f"than the fastest. {winner} is the simplest of {these}."
         )
     else:
         leads = "is the fastest" if decision.decided else "has the shortest time"
-        yield f"{winner} {leads} of the {len(allowed)} strategies{left} that are certain to fit{also}."
+        yield f"{winner} {leads} of the {len(allowed)} strategies{left} that are certain to fit."
     if not decision.decided:
         yield f"Undecided: {_listed(decision.rivals)} may be faster; more rounds would decide."
     memory, law = reckoned.memory[winner], reckoned.laws[winner]
@@ -253,6 +252,8 @@ def _why(decision: Decision, reckoned: Reckoned, settings: Settings, source: Sou
     yield from _lacking(decision, source)
     if unknown := [name for name, kind in decision.kinds.items() if kind == "memory unknown"]:
         yield f"Left out, as what memory they need is unknown: {_listed(unknown)}."
+    if dear := [name for name, kind in decision.kinds.items() if kind == "not worth installing"]:
+        yield f"Left out, as they fit but are not worth installing: {_listed(dear)}."
     yield from _too_large(decision, settings)
 
 

@@ -358,4 +358,5 @@ def test_what_fits_but_is_not_worth_installing_is_counted_as_what_it_is() -> Non
     engine = Candidate("engine", needs="grain", amounts=planted(0.0019))
     said = words.answer("batching", {}, [engine, SLOW], Settings(2**30, 0.0), None, "")
     assert said.recommended == "slow"
-    assert "slow is the only strategy that is certain to fit and worth installing." in said.because
+    assert "slow is the only strategy that is certain to fit." in said.because
+    assert said.because.endswith("Left out, as they fit but are not worth installing: engine.")

@@ -449,21 +449,22 @@ const reasonsOf = ({ found, recommended, rivals, bottleneck, measured }, asked) 
         : `Whether loading is the bottleneck is undecided: with ${recommended}, a step of ${duration(step)} waits ${wait}; more than 10 % of it would be one.`;
   const close = fitting.filter((each) => each.kind === "recommended" || each.kind === "as good").length;
   const lead = close > 1 ? `the simplest of ${close} that are at most 10 % slower than the fastest of` : "the fastest of";
-  const worthwhile = found.some((each) => each.kind === "not worth installing") ? " and worth installing" : "";
   const why =
     fitting.length > 1
-      ? `${lead} the ${fitting.length} strategies that are certain to fit${worthwhile}`
-      : `the only strategy that is certain to fit${worthwhile}`;
+      ? `${lead} the ${fitting.length} strategies that are certain to fit`
+      : "the only strategy that is certain to fit";
   const doubt = rivals.length ? ` Undecided: ${listed(rivals)} may be faster.` : "";
   const rest = lacking.length
     ? ` This covers ${measured} of ${found.length} strategies; what could be used and is not measured there: ${listed(lacking)}.`
     : "";
   const out = unknown.length ? ` Left out, as what memory they need is unknown: ${listed(unknown)}.` : "";
+  const dear = found.filter((each) => each.kind === "not worth installing").map((each) => each.name);
+  const kept = dear.length ? ` Left out, as they fit but are not worth installing: ${listed(dear)}.` : "";
   const set = winner.settings ? ` Its process needs ${winner.settings} in its environment.` : "";
   const install = winner.needs ? ` It needs an installation: pip install ${winner.needs}.` : "";
   return (
     `${first} Use ${recommended}: ${why}. ` +
-    `It needs at most ${amount(needs(winner))} for ${samples} samples.${set}${install}${doubt}${rest}${out}${beyond && ` ${beyond}`}`
+    `It needs at most ${amount(needs(winner))} for ${samples} samples.${set}${install}${doubt}${rest}${out}${kept}${beyond && ` ${beyond}`}`
   );
 };
 const advise = (section) => {
