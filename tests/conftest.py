@@ -136,17 +136,26 @@ EACH_START = pytest.mark.parametrize("server", ["fresh", "forked"], indirect=Tru
 def strategy(tmp_path: Path, corpus: Corpus, server: Server | None) -> Strategy:
     """Run the body of a strategy of ``selection`` in a trial of its own.
 
-    The body yields or returns batches; ``right`` is a correct selection that it may return.
+    The body yields or returns batches; ``right`` is a correct selection that it may return. ``before`` is code of its
+    module, and ``declared`` what its declaration says besides.
     """
 
     def run(
-        body: str, *, deadline: float = 60.0, memory_limit: int | None = None, epochs: int = 1, turns: str = ""
+        body: str,
+        *,
+        deadline: float = 60.0,
+        memory_limit: int | None = None,
+        epochs: int = 1,
+        turns: str = "",
+        before: str = "",
+        declared: str = "",
     ) -> Record:
         file = tmp_path / "planted.py"
         indented = "\n".join(f"    {line}" for line in body.strip().splitlines())
         file.write_text(
+            f"{before}\n"
             "from loaders import Skip, variant\n"
-            '@variant(question="selection")\n'
+            f'@variant(question="selection"{declared})\n'
             "def planted(job):\n"
             '    """Planted by a test."""\n'
             "    import ctypes, os, subprocess, sys, time\n"

@@ -18,7 +18,18 @@ from loaders import _scale
 from loaders._judge import MEMORY_SHARE, RESOLUTION, TIME_MARGIN, Judged, fitted, holm
 from loaders._law import BOUNDED, Law
 from loaders._resolution import INSTRUMENTS, Calibration
-from loaders._rows import EPOCHS, CaseLaws, Comparison, Row, differs_at_first, loaders_of, paired, plain, worked_first
+from loaders._rows import (
+    EPOCHS,
+    CaseLaws,
+    Comparison,
+    Row,
+    advisable,
+    differs_at_first,
+    loaders_of,
+    paired,
+    plain,
+    worked_first,
+)
 from loaders._stats import Estimate, ratio_of
 from loaders._words import (
     amount,
@@ -274,8 +285,7 @@ def _beats(one: Row, other: Row, memory: str) -> bool:
 
 def of_memory(rows: Sequence[Row], figure: str = "peak") -> str:
     """Say which strategies have the lowest and the highest figure of memory: ``peak`` or ``needed``."""
-    able = [row for row in rows if row.samples and not (row.ceiling or row.historic or row.settings)]
-    measured = sorted((held.value, row.strategy) for row in able if (held := row[figure]))
+    measured = sorted((held.value, row.strategy) for row in advisable(rows) if row.samples and (held := row[figure]))
     if not measured:
         return "No strategy's memory was measured"
     (least, leanest), (most, fattest) = measured[0], measured[-1]
@@ -291,9 +301,8 @@ def _worst(rows: Sequence[Row], laws: Mapping[str, Law]) -> _Said:
     usual = first.value if first else 0.0
     fat = [
         (row["peak"].value, row.strategy, row)
-        for row in rows
-        if not (row.ceiling or row.historic or row.settings)
-        and row["peak"]
+        for row in advisable(rows)
+        if row["peak"]
         and row.peak_ratio
         and row.peak_ratio.verdict == "more"
         and (row.peak_ratio.ratio.low or 0.0) > FAT
@@ -315,7 +324,7 @@ def _worst(rows: Sequence[Row], laws: Mapping[str, Law]) -> _Said:
     # Both have to hold, so the sentence is as sure as the less sure of the two; it may have named any other strategy.
     fatness = fitted({each.strategy: each.peaks for each in rows}, floor=RESOLUTION).difference(name, baseline)
     p_value = max(row.p_values.get("ratio", 1.0), 2 * fatness.p_above(FAT) if fatness else 1.0)
-    return _Said(text, min(1.0, p_value * (len(loaders_of(rows)) - 1)))
+    return _Said(text, min(1.0, p_value * (len(advisable(rows)) - 1)))
 
 
 def _pairs(rows: Sequence[Row]) -> list[_Said]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from loaders._rows.figures import total
-from loaders._rows.values import Row, differs_at_first, loaders_of, worked_first
+from loaders._rows.values import Row, advisable, differs_at_first, loaders_of, worked_first
 
 
 class Headline(NamedTuple):
@@ -39,7 +39,7 @@ def headline(rows: Sequence[Row]) -> Headline | None:
     baseline = next((row for row in rows if row.is_baseline), None)
     if baseline is None or baseline.tier != "identical" or paired(rows):
         return None
-    able = [row for row in rows if row is baseline or row in loaders_of(rows)]
+    able = [row for row in advisable(rows) if row is baseline or not row.failed]
     same = [row for row in able if row["time"] and row.tier == baseline.tier]
     over_all = any(row.converts or worked_first(row) or differs_at_first(row) for row in same)
     times: dict[str, Mapping[int, float]] = {row.strategy: row.times for row in same}

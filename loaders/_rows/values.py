@@ -260,10 +260,17 @@ def unprepared(rows: Sequence[Row]) -> list[Row]:
 def loaders_of(rows: Sequence[Row]) -> list[Row]:
     """Return the strategies that a first answer may name.
 
-    Left out are ceilings, those kept only because readers have that code, the code of others under a setting, and
-    whatever failed in any of its trials.
+    Left out is what ``advisable`` leaves out, and whatever failed in any of its trials.
     """
-    return [row for row in rows if not (row.ceiling or row.historic or row.settings or row.failed)]
+    return [row for row in advisable(rows) if not row.failed]
+
+
+def advisable(rows: Sequence[Row]) -> list[Row]:
+    """Return the strategies that would be named if they did not fail.
+
+    Left out are ceilings, those kept only because readers have that code, and the code of others under a setting.
+    """
+    return [row for row in rows if not (row.ceiling or row.historic or row.settings)]
 
 
 AT_ONCE = 1.25

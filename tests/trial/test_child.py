@@ -1,12 +1,9 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import pytest
 
-from loaders._corpus import Corpus
-from loaders._trial import Trial, run_trial
 from loaders._trial.timing import FEW, LONG
 from tests.conftest import EACH_START, Strategy
 
@@ -61,27 +58,18 @@ def test_an_epoch_of_one_object_that_is_repeated_must_deliver_as_much(strategy: 
     assert record.message.startswith("delivered 100 samples in epoch 1 and 75 in epoch 6"), record.message
 
 
-def test_looking_for_child_processes_is_not_in_the_processor_time(tmp_path: Path, corpus: Corpus) -> None:
-    file = tmp_path / "looks.py"
-    file.write_text(
-        "import time\n"
-        "import psutil\n"
-        "from loaders import variant\n"
+def test_looking_for_child_processes_is_not_in_the_processor_time(strategy: Strategy) -> None:
+    takes_long = (
+        "import psutil, time\n"
         "look = psutil.Process.children\n"
         "def takes_long(*given, **named):\n"
         "    until = time.thread_time() + 0.5\n"
         "    while time.thread_time() < until:\n"
         "        pass\n"
         "    return look(*given, **named)\n"
-        "psutil.Process.children = takes_long\n"
-        '@variant(question="selection")\n'
-        "def planted(job):\n"
-        '    """Planted by a test."""\n'
-        "    return [job.inputs.images[: job.inputs.draws]]\n"
+        "psutil.Process.children = takes_long"
     )
-    record = run_trial(
-        Trial("selection", "planted", {"images": "500"}, str(corpus.root), 1, outside=[str(file)]), corpus
-    )
+    record = strategy("return right", before=takes_long)
     assert record.status == "ok", record.message
     assert record.metrics.cpu_time is not None
     assert record.metrics.cpu_time < 0.5

@@ -2,14 +2,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import msgspec
 import pytest
 
 from loaders import _registry
-from loaders._corpus import Corpus
-from loaders._trial import Trial, prepare, run_trial
+from loaders._trial import Trial, prepare
 from tests.conftest import ROOT, Strategy
 
 
@@ -28,18 +26,8 @@ def test_a_missing_module_fails_by_its_name(strategy: Strategy) -> None:
     assert strategy("try:\n    import no_such_package\nexcept ImportError:\n    pass\nreturn right").status == "ok"
 
 
-def test_a_missing_package_that_is_declared_optional_is_skipped_in_words(corpus: Corpus, tmp_path: Path) -> None:
-    file = tmp_path / "planted.py"
-    file.write_text(
-        "from loaders import variant\n"
-        '@variant(question="selection", optional=("no_such_package", "os"))\n'
-        "def planted(job):\n"
-        '    """Planted by a test."""\n'
-        "    import no_such_package\n"
-    )
-    record = run_trial(
-        Trial("selection", "planted", {"images": "500"}, str(corpus.root), 1, outside=[str(file)]), corpus
-    )
+def test_a_missing_package_that_is_declared_optional_is_skipped_in_words(strategy: Strategy) -> None:
+    record = strategy("import no_such_package", declared=', optional=("no_such_package", "os")')
     assert (record.status, record.message) == ("skipped", "no_such_package is not installed: run `make engines`")
 
 
