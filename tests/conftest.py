@@ -136,8 +136,8 @@ EACH_START = pytest.mark.parametrize("server", ["fresh", "forked"], indirect=Tru
 def strategy(tmp_path: Path, corpus: Corpus, server: Server | None) -> Strategy:
     """Run the body of a strategy of ``selection`` in a trial of its own.
 
-    The body yields or returns batches; ``right`` is a correct selection that it may return. ``before`` is code of its
-    module, and ``declared`` what its declaration says besides.
+    The body yields or returns batches; ``right`` is a correct selection that it may return. ``also`` is further code of
+    its module, and ``declared`` what its declaration says besides.
     """
 
     def run(
@@ -147,13 +147,12 @@ def strategy(tmp_path: Path, corpus: Corpus, server: Server | None) -> Strategy:
         memory_limit: int | None = None,
         epochs: int = 1,
         turns: str = "",
-        before: str = "",
+        also: str = "",
         declared: str = "",
     ) -> Record:
         file = tmp_path / "planted.py"
         indented = "\n".join(f"    {line}" for line in body.strip().splitlines())
         file.write_text(
-            f"{before}\n"
             "from loaders import Skip, variant\n"
             f'@variant(question="selection"{declared})\n'
             "def planted(job):\n"
@@ -162,6 +161,7 @@ def strategy(tmp_path: Path, corpus: Corpus, server: Server | None) -> Strategy:
             "    import numpy as np\n"
             "    right = [job.inputs.images[: job.inputs.draws]]\n"
             f"{indented}\n"
+            f"{also}\n"
         )
         trial = Trial(
             question="selection",

@@ -69,7 +69,7 @@ def test_looking_for_child_processes_is_not_in_the_processor_time(strategy: Stra
         "    return look(*given, **named)\n"
         "psutil.Process.children = takes_long"
     )
-    record = strategy("return right", before=takes_long)
+    record = strategy("return right", also=takes_long)
     assert record.status == "ok", record.message
     assert record.metrics.cpu_time is not None
     assert record.metrics.cpu_time < 0.5
