@@ -323,6 +323,22 @@ class TestFullDisk:
         assert (record.status, "no room is left in TMPDIR" in record.message) == ("failed", True), record.message
         assert strategy("return right").status == "ok"
 
+    def test_where_others_have_filled_the_disk_no_strategy_has_failed(
+        self, disk: Path, strategy: Strategy, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("tempfile.tempdir", str(disk))
+        planned = _compare.Plan("selection", ("list_to_list",), ({"images": "500"},), 1, corpus, 2**30, 60)
+        refused = pytest.raises(InputError, match=rf"no room is left in {disk}, where trials work: free space there")
+        self.fill(disk)
+        with refused:
+            _compare.run(planned)
+        os.truncate(disk / "filler", 2**20)
+        with refused:  # it fills up while the trial works
+            strategy(f"open({str(disk / 'filler')!r}, 'ab').write(bytes(2**22))\nreturn right")
+        (disk / "filler").unlink()
+        assert [each.status for each in _compare.run(planned)] == ["ok"]
+        assert len(log.read(log.log_path("tested"))) == 1
+
     @pytest.mark.usefixtures("corpus")
     def test_what_cannot_be_kept_is_shown(self, command: Command, disk: Path) -> None:
         self.fill(disk)

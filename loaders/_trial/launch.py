@@ -10,6 +10,7 @@ import contextlib
 import functools
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -32,6 +33,12 @@ SCRATCH = "loaders-trial-"
 
 ROOT = Path(__file__).parents[2]
 """Where this package is found: a trial works in its own directory."""
+
+ROOM = 2**16
+"""Free bytes needed on the disk that a trial works on; with less, its report may not have fitted."""
+
+IMPORTING = 600.0
+"""Seconds allowed for a server's imports: as many as for a trial, which would import the same."""
 
 GRACE = 20.0
 """Seconds allowed for the kernel and the keeper to end a trial's processes, which takes milliseconds."""
@@ -81,9 +88,11 @@ def place(memory_limit: int | None, tasks: int) -> Iterator[Place]:
     Raises
     ------
     InputError
-        If no directory can be made.
+        If no directory can be made, or the disk is full.
     """
     try:
+        if is_full():
+            raise no_room()
         remove_abandoned(Path(tempfile.gettempdir()), SCRATCH)
         directory = tempfile.TemporaryDirectory(prefix=f"{SCRATCH}{os.getpid()}-", ignore_cleanup_errors=True)
     except OSError as error:
@@ -93,6 +102,19 @@ def place(memory_limit: int | None, tasks: int) -> Iterator[Place]:
         ) from error
     with directory as path, groups.created(memory_limit, tasks) as group:
         yield Place(Path(path), group)
+
+
+def is_full() -> bool:
+    """Whether the disk that trials work on is full."""
+    return shutil.disk_usage(tempfile.gettempdir()).free < ROOM
+
+
+def no_room() -> InputError:
+    """Return what says so: whatever fails there says nothing of a strategy."""
+    return InputError(
+        f"no room is left in {tempfile.gettempdir()}, where trials work: free space there, or name another directory "
+        f"in TMPDIR; finished trials are kept"
+    )
 
 
 class Running(Protocol):
@@ -240,9 +262,13 @@ class Server:
     def reason(self) -> str:
         """Why it cannot serve; empty if it can. It is known once all is imported."""
         try:
-            return str((self.answer(None) or {})["reason"])
+            said = self.answer(IMPORTING)
         except LostServerError:
             return "it ended while it imported"
+        if said is None:
+            self.end()
+            return f"it has not imported all after {IMPORTING:g} s"
+        return str(said["reason"])
 
     @property
     def is_lost(self) -> bool:

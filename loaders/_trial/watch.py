@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
-import shutil
 import signal
 import time
 from collections.abc import Callable, Sequence
@@ -39,9 +39,6 @@ TASKS = 32 * PROCESSES
 
 PRINTED = 2**24
 """Limit in bytes on a trial's printed output; beyond it the output is discarded, so that it cannot fill the disk."""
-
-ROOM = 2**16
-"""Free bytes needed on the disk that a trial works on; with less, its report may not have fitted."""
 
 STILL, IDLE = 60.0, 0.5
 """A trial is ended if its processes together use less than half a second of processor time in a minute: a worker that
@@ -98,6 +95,8 @@ def run_trial(
     ------
     LostServerError
         If the server had ended before. If it ends in the middle, the trial has failed.
+    InputError
+        If the disk is full that it works on.
     """
     started, clock = datetime.now(UTC), time.monotonic()
     tried, tries = least_disturbed(lambda: _tried(trial, server), repeats)
@@ -174,7 +173,12 @@ def _tried(trial: Trial, server: Server | None) -> _Tried:
     """Run a trial until it imports nothing while it is measured."""
     trial = msgspec.structs.replace(trial, imports=imports.known(trial))
     for _ in range(ATTEMPTS):
-        tried = _attempt(trial, server)
+        try:
+            tried = _attempt(trial, server)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            raise launch.no_room() from error
         if not tried.modules:
             return tried
         trial = msgspec.structs.replace(trial, imports=imports.remember(trial, tried.modules))
@@ -206,6 +210,8 @@ def _attempt(trial: Trial, server: Server | None) -> _Tried:
         if isinstance(said, Imported):
             return _Tried(Outcome("failed"), seen, progress, said.modules)
         outcome = said or ended or Outcome("failed", _crash(running.code, place))
+    if outcome.status == "failed" and launch.is_full():  # what it has written itself is gone by now
+        raise launch.no_room()
     return _Tried(outcome, seen, progress)
 
 
@@ -325,8 +331,7 @@ def _crash(code: int, place: Place) -> str:
     name = next((each.name for each in signal.Signals if each == -code), f"signal {-code}")
     how = f"the interpreter was ended by {name}" if code < 0 else f"exit code {code}"
     last = [line for line in _tail(place.printed).splitlines() if line.strip()][-3:]
-    full = shutil.disk_usage(place.directory.parent).free < ROOM
-    return "; ".join([how, *last, *["no room is left in TMPDIR"] * full])
+    return "; ".join([how, *last, *["no room is left in TMPDIR"] * launch.is_full()])
 
 
 def _mib(count: int) -> str:
