@@ -13,8 +13,11 @@ import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
+
 ROOT = Path("/sys/fs/cgroup")
 OWN = Path("/proc/self/cgroup")
+PREFIX = "loaders-"
 
 
 @contextlib.contextmanager
@@ -36,8 +39,9 @@ def _create(memory_limit: str, tasks: str) -> Path | None:
     if own is None or not (ROOT / "cgroup.controllers").exists():
         return None
     place = ROOT / own.strip("/")
-    name = f"loaders-{os.getpid()}-{secrets.token_hex(4)}"  # two trials of one command may take turns
+    name = f"{PREFIX}{os.getpid()}-{secrets.token_hex(4)}"  # two trials of one command may take turns
     group = (place if place == ROOT else place.parent) / name
+    _remove_abandoned(group.parent)
     group.mkdir()
     try:
         (group / "memory.max").write_text(memory_limit)
@@ -51,6 +55,15 @@ def _create(memory_limit: str, tasks: str) -> Path | None:
     return group
 
 
+def _remove_abandoned(place: Path) -> None:
+    """Remove the groups of commands that were killed before they could."""
+    for left in place.glob(f"{PREFIX}*"):
+        pid = left.name.removeprefix(PREFIX).partition("-")[0]
+        if pid.isdecimal() and not psutil.pid_exists(int(pid)):
+            with contextlib.suppress(OSError):
+                left.rmdir()
+
+
 def held(group: Path) -> bool:
     """Whether a process has been in the group: the kernel may refuse to move it there."""
     return _field(group / "cpu.stat", "usage_usec") > 0
@@ -62,5 +75,9 @@ def out_of_memory(group: Path) -> bool:
 
 
 def _field(file: Path, name: str) -> int:
-    """Return the number after ``name`` in a file of names and numbers."""
-    return next((int(line.split()[1]) for line in file.read_text().splitlines() if line.startswith(f"{name} ")), 0)
+    """Return the number after ``name`` in a file of names and numbers; 0 if a keeper has removed the group."""
+    try:
+        lines = file.read_text().splitlines()
+    except FileNotFoundError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith(f"{name} ")), 0)

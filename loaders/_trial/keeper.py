@@ -22,6 +22,7 @@ import time
 
 AWAITED = {signal.SIGTERM, getattr(signal, "SIGCHLD", signal.SIGTERM)}  # Windows, which has none, imports this too
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+TRACKING = 1.0
 
 
 def main() -> None:
@@ -107,6 +108,7 @@ def end(trial: int, group: str, codes: dict[int, int]) -> None:
     """
     if not reap(codes):
         return
+    let_trackers_end(codes)
     if group:
         write(f"{group}/cgroup.kill", "1")
     with contextlib.suppress(ProcessLookupError):
@@ -121,6 +123,30 @@ def end(trial: int, group: str, codes: dict[int, int]) -> None:
         stopped = (stopped & found) | new if new else set()  # a number that is free may be given again
         if not new:
             time.sleep(0.001)
+
+
+def let_trackers_end(codes: dict[int, int]) -> None:
+    """Kill all but Python's resource trackers, if there are any, and give these a second.
+
+    A tracker removes the shared memory of a trial once all processes that used it have ended: nothing else does
+    (https://docs.python.org/3/library/multiprocessing.shared_memory.html).
+    """
+    late = time.monotonic() + TRACKING
+    while (trackers := set(filter(tracks, found := below(os.getpid())))) and time.monotonic() < late:
+        for pid in found - trackers:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.001)
+        reap(codes)
+
+
+def tracks(pid: int) -> bool:
+    """Whether a process is a resource tracker."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:  # noqa: PTH123 - pathlib is not imported for this
+            return b"resource_tracker" in file.read()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def below(root: int) -> set[int]:

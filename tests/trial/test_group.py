@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -29,6 +32,16 @@ class TestGroup:
                 assert other not in (None, made), "two trials may take turns"
             held = {file.name: file.read_text() for file in made.iterdir()}
         assert held == {"memory.max": "12345", "memory.oom.group": "1", "pids.max": "99", "memory.swap.max": "0"}
+
+    def test_what_a_killed_command_has_left_is_removed(self, place: Path) -> None:
+        ended = subprocess.Popen([sys.executable, "-c", ""])
+        ended.wait()
+        names = [f"loaders-{ended.pid}-abcd", f"loaders-{os.getpid()}-abcd", "loaders-of-others"]
+        for name in names:
+            (place / name).mkdir()
+        with group.created(1, 1):
+            assert not (place / names[0]).exists()
+            assert all((place / each).exists() for each in names[1:])
 
     def test_without_a_limit_memory_is_only_counted(self, place: Path) -> None:
         with group.created(None, 99) as made:
@@ -60,3 +73,5 @@ class TestGroup:
         (tmp_path / "cpu.stat").write_text("usage_usec 123\n")
         (tmp_path / "memory.events").write_text("oom 1\noom_kill 3\n")
         assert (group.held(tmp_path), group.out_of_memory(tmp_path)) == (True, True)
+        gone = tmp_path / "gone"  # a keeper removes it if its server has ended
+        assert (group.held(gone), group.out_of_memory(gone)) == (False, False)

@@ -43,6 +43,25 @@ def test_no_child_process_outlives_its_trial(strategy: Strategy, tmp_path: Path,
     assert all(map(_gone, started))
 
 
+@EACH_START
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a keeper")
+@pytest.mark.parametrize("end", ["return right", "raise ValueError", "time.sleep(60)", "os._exit(1)"])
+def test_no_shared_memory_outlives_its_trial(strategy: Strategy, tmp_path: Path, end: str) -> None:
+    """Python's resource tracker removes it, if it is left the time; a worker that uses it too keeps it waiting."""
+    names = tmp_path / "names"
+    record = strategy(
+        f"from multiprocessing import get_context, shared_memory\n"
+        f"held = shared_memory.SharedMemory(create=True, size=2**20)\n"
+        f"get_context('fork').Process(target=time.sleep, args=[100]).start()\n"
+        f"print(held.name, file=open({str(names)!r}, 'a'))\n{end}",
+        deadline=10.0,
+    )
+    assert record.status in ("ok", "failed", "timed_out"), record.message
+    made = names.read_text().split()
+    assert made
+    assert not [each for each in made if Path("/dev/shm", each).exists()]  # noqa: S108 - the kernel's own name
+
+
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_trial_ends_with_whoever_asked_for_it(tmp_path: Path, how: signal.Signals) -> None:
     if how == signal.SIGKILL and sys.platform != "linux":
