@@ -12,7 +12,7 @@ from loaders._advise.choose import KEEPS_UP
 from loaders._probe import asked
 from loaders._probe.delivered import Delivered
 from loaders._probe.stages import Stages
-from loaders._rows.figures import value
+from loaders._rows.figures import is_untold, value
 from loaders._stats import Estimate, Scale, estimate
 from loaders._trial import Record
 from loaders._trial.growth import Growth
@@ -113,7 +113,7 @@ def found(plan: asked.Asked, records: Sequence[Record]) -> Found:
     good = [each for each in records if each.status == "ok"]
     measured = good or records
     last = measured[-1].metrics
-    growths = [each.metrics.memory_growth for each in good if each.metrics.memory_growth]
+    growths = [each.metrics.memory_growth for each in good if each.metrics.memory_growth and not is_untold(each)]
     waits = [each.metrics.slow_batch_time for each in good if each.metrics.slow_batch_time]
     figures = {name: _estimate([value(each, name) for each in good], scale) for name, scale in FIGURES.items()}
     bad = next((each for each in records if each.status not in ("ok", "failed")), None)

@@ -49,7 +49,7 @@ def apart(trial: Trial) -> Converted:
     ConversionError, ImportedError
         If the conversion failed, or imported modules while it was measured.
     """
-    can_fork = sys.platform == "linux" and pages.threads() == 1
+    can_fork = pages.AVAILABLE and pages.threads() == 1
     said, code = _forked(trial) if can_fork else _started(trial)
     if code:
         raise ConversionError(said.decode(errors="replace").strip() or f"the conversion ended with exit code {code}")

@@ -10,6 +10,7 @@ from typing import Any
 from loaders import _registry
 from loaders._corpus import Corpus
 from loaders._errors import InputError
+from loaders._trial import pages
 from loaders._trial.launch import LostServerError, Server
 from loaders._trial.record import Record, Trial
 from loaders._trial.watch import run_trial
@@ -39,6 +40,8 @@ class Forks:
     """Runs trials in forks of servers, one for each group. ``begin`` replaces all, and a trial one that is lost."""
 
     def __init__(self, groups: Groups) -> None:
+        self.reason = ""
+        """Why trials cannot be forked; empty if they can, or if that is not known before ``begin``."""
         self._groups = groups
         self._servers: dict[tuple[str, ...], Server] = {}
 
@@ -53,22 +56,22 @@ class Forks:
             each.end()
         self._servers.clear()
 
-    @property
-    def reason(self) -> str:
-        """Why a server cannot fork; empty if all can, or have not been started."""
-        return next(filter(None, (each.reason for each in self._servers.values())), "")
-
     def begin(self, used: Container[tuple[str, ...]] | None = None) -> str:
         """Start new servers, and return why one cannot fork, or nothing.
 
         Each round begins with this: one layout of addresses must not be that of all trials. They import at the same
         time. ``used`` are the groups whose trials the round runs, by default all: an engine takes several times as long
-        to import as TensorFlow. Each imports what all trials of its group need, whichever of them the round runs.
+        to import as TensorFlow. Each imports what all trials of its group need, whichever of them the round runs. If
+        one cannot fork, none is kept.
         """
         self._end()
-        for group in self._groups:
+        self.reason = "" if pages.AVAILABLE else "this system cannot map a fork's pages before it is measured"
+        for group in () if self.reason else self._groups:
             if used is None or group in used:
                 self._started(group)
+        self.reason = self.reason or next(filter(None, (each.reason for each in self._servers.values())), "")
+        if self.reason:
+            self._end()
         return self.reason
 
     def _started(self, group: tuple[str, ...]) -> Server:

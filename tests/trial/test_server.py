@@ -15,7 +15,7 @@ import pytest
 
 from loaders import _compare, _registry
 from loaders._corpus import Corpus
-from loaders._trial import Trial, pages, run_trial
+from loaders._trial import Trial, launch, pages, run_trial
 from loaders._trial.forks import Forks
 from loaders._trial.launch import LostServerError, Server
 from tests.conftest import EACH_START, ROOT, Strategy
@@ -38,6 +38,13 @@ def _imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> Serv
 
 def _trial(corpus: Corpus, variables: dict[str, str] | None = None) -> Trial:
     return Trial("selection", "numpy_to_numpy", {"images": "500"}, str(corpus.root), 1, variables=variables or {})
+
+
+def test_imports_that_do_not_end_are_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch, "IMPORTING", 0.5)
+    server = _imports(tmp_path, monkeypatch, "import time\ntime.sleep(100)")
+    assert server.reason == "it has not imported all after 0.5 s"
+    assert server.is_lost
 
 
 @pytest.mark.parametrize(
