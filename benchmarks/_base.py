@@ -25,7 +25,7 @@ from typing import Any, ClassVar, cast
 from loaders import _compare, _registry
 from loaders._corpus import SIZES, Corpus, open_corpus
 from loaders._errors import InputError
-from loaders._trial import Record
+from loaders._trial import Record, imports
 from loaders._trial.child import import_ahead
 
 Samples = dict[str, Any]
@@ -98,7 +98,7 @@ class _Comparison:
     reason is in the trial log and on the comparison page.
     """
 
-    version = "1"
+    version = "2"
     timeout = 3600  # seconds without output (not in total): longer than one trial's own deadline
     params: ClassVar[list[list[str]]]
     param_names: ClassVar[list[str]]
@@ -110,11 +110,15 @@ class _Comparison:
             raise NotImplementedError("not part of this comparison")  # asv's word for "skip", in setup only
 
     def samples(self, metric: str, *, fresh_only: bool) -> Samples | float | None:
+        """Return a metric of the forked trials, or of the fresh ones where there are no others: none joins the two."""
         good = [each for each in self.records if each.status == "ok"]
         if not good:
             return None  # asv's word for "failed"
-        if fresh_only:
-            good = [each for each in good if getattr(each, "process", "fresh") == "fresh"]
+        by_start = {
+            start: [each for each in good if getattr(each, "process", "fresh") == start]
+            for start in ("fresh", "forked")
+        }
+        good = by_start["fresh"] if fresh_only or not by_start["forked"] else by_start["forked"]
         values = [getattr(each.metrics, metric, None) for each in good]  # an older commit may not have it
         present = [float(value) for value in values if value is not None]
         return {"samples": present, "number": 1} if present else float("nan")  # NaN is "not applicable"
@@ -146,6 +150,8 @@ class _Drain:
         data, case = corpus(), asked.default_case
         if variant.variables or variant.preload or not variant.runs_in(case):
             raise NotImplementedError("it needs a process of its own, or another case")
+        if not all(map(imports.is_found, variant.optional)):
+            raise NotImplementedError("what it needs is not installed")
         import_ahead(variant.build)
         self.directory = tempfile.TemporaryDirectory(prefix="loaders-drain-")
         self.serving = contextlib.ExitStack()
@@ -167,7 +173,7 @@ class _Drain:
             pass
 
 
-def of(question: str, version: str = "1", drain_version: str = "1") -> tuple[type[_Comparison], type[_Drain]]:
+def of(question: str, version: str = "2", drain_version: str = "1") -> tuple[type[_Comparison], type[_Drain]]:
     """Return the benchmarks of one question: ``Comparison`` with its samples, and ``Drain``.
 
     Parameters

@@ -88,12 +88,13 @@ def test_a_strategy_that_went_wrong_is_failed_not_fast() -> None:
     assert _hand_out(RECORDS, "list_to_list") is None
 
 
-def test_start_figures_are_those_of_fresh_trials() -> None:
+def test_start_figures_are_those_of_fresh_trials_and_all_others_those_of_forks_if_there_are_any() -> None:
     metrics = [Metrics(epoch_time=1.0 + index, first_batch_time=0.1 + index) for index in range(2)]
     records = [record("numpy_to_numpy", index, metrics=each) for index, each in enumerate(metrics)]
     records[1] = msgspec.structs.replace(records[1], process="forked")
     assert _hand_out(records, "numpy_to_numpy", metric="first_batch_time") == {"samples": [0.1], "number": 1}
-    assert _hand_out(records, "numpy_to_numpy") == {"samples": [1.0, 2.0], "number": 1}
+    assert _hand_out(records, "numpy_to_numpy") == {"samples": [2.0], "number": 1}
+    assert _hand_out(records[:1], "numpy_to_numpy") == {"samples": [1.0], "number": 1}
 
 
 def test_a_metric_that_does_not_apply_is_not_a_number() -> None:
@@ -117,6 +118,12 @@ def test_the_second_instrument_drains_each_strategy(monkeypatch: pytest.MonkeyPa
     drain.time_epoch("permutation_index")
     with pytest.raises(NotImplementedError, match="does not have the strategy"):
         drain.setup("of_tomorrow")
+    variant = _registry.find_variant("selection", "permutation_index")
+    known = {**_registry.variants("selection"), "elsewhere": dataclasses.replace(variant, optional=("not_there",))}
+    monkeypatch.setattr(_registry, "variants", lambda _: known)
+    monkeypatch.setattr(_registry, "find_variant", lambda _, name: known[name])
+    with pytest.raises(NotImplementedError, match="not installed"):
+        drain.setup("elsewhere")
 
 
 def test_the_full_suite_begins_with_the_default_cases_of_every_question(

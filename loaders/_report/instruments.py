@@ -3,7 +3,7 @@
 asv holds two kinds of figures. ``track_*`` are the medians of a comparison's own trials, so they must agree with the
 log. ``time_epoch`` and ``peakmem_epoch`` are asv's own measurements, in the default case. They differ from a trial's:
 
-* each of the (three) times is the first epoch of a fresh process, as a trial's is; asv keeps their median;
+* its time is the first epoch of one fresh process, which a trial's may be, or of a fork (``Row.forked``);
 * ``timeit`` switches Python's garbage collector off while it measures; a trial leaves it as users have it;
 * ``peakmem_epoch`` is one reading of ``ru_maxrss``: the whole process since its start, with the interpreter, imports,
   inputs and the code of libraries, without child processes. A trial's peak is above a baseline that is read after
