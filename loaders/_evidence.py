@@ -130,7 +130,8 @@ def _comparisons(records: Iterable[Record]) -> list[dict[str, dict[int, float]]]
 def _times(records: Iterable[Record]) -> list[tuple[str, dict[str, dict[int, float]]]]:
     """Return the question and the times of every comparison, by strategy and round: steady times if all have them.
 
-    Of several runs of a case the newest counts, as on the page.
+    Of several runs of a case the newest counts, as on the page, and of that its forked trials if it has any: what makes
+    all fresh ones slower is no noise, and nothing that a round has in common.
     """
     groups: dict[tuple[Any, ...], dict[str, list[Record]]] = {}
     for record in records:
@@ -140,7 +141,8 @@ def _times(records: Iterable[Record]) -> list[tuple[str, dict[str, dict[int, flo
             runs.setdefault(record.run, []).append(record)
     found = []
     for runs in groups.values():
-        group = max(runs.values(), key=lambda run: run[0].started)
+        newest = max(runs.values(), key=lambda run: run[0].started)
+        group = [record for record in newest if record.process == "forked"] or newest
         steady = all(record.metrics.steady_time for record in group)
         times: dict[str, dict[int, float]] = {}
         for record in group:

@@ -340,11 +340,18 @@ def without_start(comparisons: Iterable[Comparison]) -> str:
 
 
 def measure_on(comparison: Comparison) -> list[str]:
-    """Return the commands that measure what is not measured yet; ``make bench`` is one at its own size only."""
+    """Return the commands that measure what is not measured yet; ``make bench`` is one if it measures any of it."""
+    about = comparison.about
     words = ["python", "-m", "loaders", "compare", comparison.question, *conditions(comparison)]
-    if any(row.case != comparison.about.default_case for row in comparison.unmeasured):
+    if any(row.case != about.default_case for row in comparison.unmeasured):
         words.append("--all-cases")
-    has_bench = comparison.size == "small" and not comparison.data.startswith("own folder")
+    is_default = any(
+        {**row.case, about.size_axis: ""} == {**about.default_case, about.size_axis: ""}
+        for row in comparison.unmeasured
+    )
+    has_bench = (
+        comparison.size == "small" and is_default and not about.apart and not comparison.data.startswith("own folder")
+    )
     return [*["make bench"] * has_bench, shlex.join(words)]
 
 

@@ -317,12 +317,53 @@ def test_what_an_undecided_claim_rests_on_goes_on(
             records.append(record)
     strategies = tuple(dict.fromkeys(each.strategy for each in records))
     plan = dataclasses.replace(planned, strategies=strategies, cases=(case,), rounds=24, until=until, staged=staged)
-    found = schedule.claimed(plan, records)
-    assert bool(found) is goes_on
     due = {name for each in schedule.of_round([plan], {"selection": records}, 8, {}) for name in each.strategies}
     assert ({"mixed_copy", "list_to_list"} <= due) is goes_on
+    found = schedule.claimed({"selection": records}, 8)
     later = [msgspec.structs.replace(each, round=each.round + 8) for each in records]
-    assert schedule.claimed(plan, [*records, *later]) == found, "they are looked at once"
+    assert schedule.claimed({"selection": [*records, *later]}, 8) == found, "they are looked at once"
+
+
+def test_a_claim_that_rests_on_two_questions_is_pursued_where_both_are_measured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def differ(figures: Figures) -> Found:
+        """One takes less time than the other."""
+        figures.row("caching", "no_cache")
+        return [part_of(figures.ratio("selection", "mixed_copy", "numpy_to_numpy", "times"), below())], "said"
+
+    monkeypatch.setattr(_claims, "claims", lambda: [Claim("X1", "selection", "they differ", "rule", differ)])
+    cases = {name: _registry.find_question(name).default_case for name in ("selection", "caching")}
+    names = [("selection", "mixed_copy"), ("selection", "numpy_to_numpy"), ("caching", "no_cache")]
+    records: dict[str, list[Record]] = {"selection": [], "caching": []}
+    for index in range(8):
+        for question, name in names:
+            seconds = math.exp(0.1 * (-1) ** index * (name == "mixed_copy"))
+            metrics = msgspec.structs.replace(RECORD.metrics, epoch_time=seconds, sample_time=seconds)
+            made = msgspec.structs.replace(
+                RECORD, question=question, strategy=name, case=cases[question], round=index, run="r", metrics=metrics
+            )
+            records[question].append(made)
+    assert schedule.claimed({"selection": records["selection"]}, 8) == set(), "it is not judged"
+    found = schedule.claimed(records, 8)
+    assert found == {f"{question} {name} {sorted(cases[question].items())}" for question, name in names}
+
+
+def test_what_a_bug_report_leaves_open_goes_on_though_no_loader_is_chosen(
+    corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = _compare.plan("known_issues", corpus, until=0.05)
+    records = [
+        msgspec.structs.replace(RECORD, question="known_issues", strategy=name, case=case, round=index, run="r")
+        for index in range(8)
+        for case in planned.cases
+        for name in planned.strategies_in(case)
+    ]
+    case = planned.cases[0]
+    name = planned.strategies_in(case)[0]
+    monkeypatch.setattr(schedule, "claimed", lambda *_: {f"known_issues {name} {sorted(case.items())}"})
+    found = list(schedule.of_round([planned], {"known_issues": records}, 8, {}))
+    assert [(each.case, each.strategies) for each in found] == [(case, [name])]
 
 
 def test_those_that_keep_nothing_go_on_until_it_is_known_which_of_them_is_fastest() -> None:
@@ -410,6 +451,13 @@ def test_questions_advance_together_and_calibration_stays_cheap(corpus: Corpus, 
     assert max(index for index, _ in order) > 3
 
 
+def test_a_budget_reaches_every_strategy_however_few_rounds_are_asked_for(corpus: Corpus, timed: Timed) -> None:
+    small = Corpus(corpus.root, msgspec.structs.replace(corpus.manifest, size="small"))
+    planned = _compare.plan("selection", small, budgeted=True, fresh=True, rounds=1)
+    found = _compare.run_together([planned], seconds=1e9, clock=timed.clock)["selection"]
+    assert {each.strategy for each in found} == set(_registry.variants("selection"))
+
+
 def test_a_budget_begins_with_what_needs_most_trials(corpus: Corpus) -> None:
     order = [each.question for each in _compare.weightiest_first(_staged(corpus, *_registry.questions()))]
     assert order[0] == "calibration"
@@ -441,6 +489,36 @@ def test_nothing_is_begun_that_would_end_long_after_the_budget(corpus: Corpus, t
     (planned,) = _staged(corpus, "selection")
     _compare.run_together([planned], seconds=20.9, clock=timed.clock)
     assert timed.now == 20, "0.9 seconds are left, and a trial takes 2"
+
+
+def test_each_call_gets_further_however_long_the_next_trial_takes(corpus: Corpus, timed: Timed) -> None:
+    (planned,) = _staged(corpus, "selection")
+    for done in range(1, 8):
+        _compare.run_together([planned], seconds=0.9, clock=timed.clock)
+        assert len(timed.ran) == done, "each takes two seconds"
+
+
+def test_code_that_changes_meanwhile_ends_a_comparison(
+    planned: Plan, timed: Timed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What follows would be measured of other code than its records say."""
+    mine = tmp_path / "mine.py"
+    mine.write_text("one = 1")
+    plan = dataclasses.replace(planned, outside=(str(mine),))
+
+    def edits(trial: Trial, corpus: Corpus, **more: Any) -> Record:
+        if len(timed.ran) == 7:
+            mine.write_text("one = 2")
+        return timed(trial, corpus, **more)
+
+    stand_in_for_trials(monkeypatch, edits)
+    with pytest.raises(InputError, match="the code or what is installed has changed since this began"):
+        _compare.run(plan)
+    kept = log.read(log.log_path("tested"))
+    assert len(kept) == 9, "it has ended with the case that was under way"
+    found = _compare.run(plan)
+    assert len(found) == 18
+    assert {each.run for each in found}.isdisjoint(each.run for each in kept)
 
 
 def test_a_finished_question_is_kept_while_another_is_left(corpus: Corpus, timed: Timed) -> None:
@@ -589,6 +667,57 @@ def test_servers_that_keep_ending_are_an_error_with_its_remedy(
     stand_in_for_trials(monkeypatch, loses)
     with pytest.raises(InputError, match="has ended twice; finished trials are kept, and --fresh does without it"):
         _compare.run(planned)
+
+
+def test_what_began_fresh_goes_on_fresh_though_servers_can_fork_again(
+    planned: Plan, runner: Runner, served: type[Server]
+) -> None:
+    served.reasons, runner.stop_at = ["its imports have started 3 threads"], 1
+    with pytest.raises(KeyboardInterrupt):
+        _compare.run(planned)
+    runner.stop_at = None
+    records = _compare.run(planned)
+    begun = records[0].case
+    assert len(records) == 18, "nothing is left out"
+    fresh = [each for each in records if each.process == "fresh"]
+    assert {(each.round, each.case["images"]) for each in fresh} == {(0, begun["images"])}
+    assert len(fresh) == 3
+
+
+def test_importing_that_takes_what_was_left_ends_a_budget(corpus: Corpus, timed: Timed, served: type[Server]) -> None:
+    small = Corpus(corpus.root, msgspec.structs.replace(corpus.manifest, size="small"))
+    planned = _compare.plan("selection", small, budgeted=True)
+    whole = len(_registry.quick("selection")) * len(planned.cases)
+    imports = served.__init__
+
+    def slow(self: Server, modules: dict[str, set[str]]) -> None:
+        imports(self, modules)
+        timed.now += 10
+
+    served.__init__ = slow  # type: ignore[method-assign]
+    try:
+        _compare.run_together([planned], seconds=10 + 2 * whole + 3, clock=timed.clock)
+    finally:
+        served.__init__ = imports  # type: ignore[method-assign]
+    assert len(served.begun) == 2
+    assert len(timed.ran) == whole, "three seconds were left before the second server"
+
+
+def test_where_a_forks_pages_cannot_be_mapped_nothing_is_forked(
+    corpus: Corpus, monkeypatch: pytest.MonkeyPatch, served: type[Server]
+) -> None:
+    monkeypatch.setattr(pages, "AVAILABLE", False)
+    with forks.Forks({(): {"numpy": set[str]()}}) as made:
+        assert made.begin() == made.reason == "this system cannot map a fork's pages before it is measured"
+    assert not served.begun
+
+
+def test_if_one_server_cannot_fork_none_is_kept(served: type[Server]) -> None:
+    served.reasons = ["", "its imports have started 3 threads"]
+    with forks.Forks({("one",): {}, ("other",): {}}) as made:
+        assert made.begin() == "its imports have started 3 threads"
+        assert [each.is_lost for each in served.begun] == [True, True]
+        assert made.begin() == "", "it may in the next round"
 
 
 def test_a_server_that_cannot_serve_makes_a_comparison_fresh_and_says_why_once(

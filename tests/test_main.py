@@ -18,6 +18,7 @@ from PIL import Image
 from loaders import _registry
 from loaders._cli import main
 from loaders._cli.options import amount_of_memory
+from loaders._cli.output import this_python
 from loaders._trial import log
 from tests.conftest import ROOT, Command, one_document
 
@@ -265,7 +266,7 @@ def test_a_comparison_whose_time_is_up_names_the_command_that_goes_on(command: C
     asked = ["compare", "selection", "--size", "tiny", "--minutes", "0.05", "--until", "0.1%"]
     done = command(*asked)
     assert done.returncode == 0, done.stderr
-    assert f"the 0.05 minutes are up; to go on: python -m loaders {' '.join(asked)}\n" in done.stderr
+    assert f"the 0.05 minutes are up; to go on: {this_python()} -m loaders {' '.join(asked)}\n" in done.stderr
     before = log.read(results / "tested" / log.NAME)
     again = command(*asked, "--json")
     assert again.returncode == 0, again.stderr
@@ -285,6 +286,22 @@ def test_a_strategy_that_goes_wrong_is_exit_code_1_and_spoils_nothing_else(comma
     assert rows["wrong"]["status"] == "wrong output: delivered 3 samples instead of 100"
     assert rows["wrong"].get("time") is None
     assert all(row["status"] == "ok" for name, row in rows.items() if name != "wrong")
+
+
+@pytest.mark.parametrize(
+    ("found", "executable", "said"),
+    [
+        (".venv/bin/python", ".venv/bin/python", "python"),
+        ("/usr/bin/python", ".venv/bin/python", str(Path(".venv/bin/python"))),  # `make` has not activated it
+        (None, "/opt/my own/bin/python3.12", "'/opt/my own/bin/python3.12'"),
+    ],
+)
+def test_the_command_that_goes_on_is_run_by_the_same_python(
+    monkeypatch: pytest.MonkeyPatch, found: str | None, executable: str, said: str
+) -> None:
+    monkeypatch.setattr("shutil.which", lambda _: found and str(Path.cwd() / found))
+    monkeypatch.setattr(sys, "executable", str(Path.cwd() / executable))
+    assert this_python() == said
 
 
 @pytest.mark.parametrize(

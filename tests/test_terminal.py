@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from loaders import _terminal
+from loaders import _registry, _rows, _terminal, _words
 from loaders._advise import command, words
 from loaders._advise.choose import Candidate, Settings
 from loaders._compare.schedule import Open
@@ -70,6 +70,23 @@ def test_what_is_not_measured_yet_is_a_row_with_the_command_that_goes_on(capsys:
     assert "not measured yet: make bench, or python -m loaders compare selection --size small" in shown
     _terminal.show_comparison(msgspec.structs.replace(measured, unmeasured=[]))
     assert "not measured yet" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("question", "strategy", "case", "is_named"),
+    [
+        ("resize", "opencv_area", {"scale": "0.5"}, True),
+        ("resize", "opencv_area", {"scale": "2.0"}, False),  # it runs default cases
+        ("service", "local", {}, False),  # and the questions that need not be named
+    ],
+)
+def test_make_bench_is_named_where_it_measures_what_is_not_measured_yet(
+    question: str, strategy: str, case: dict[str, str], is_named: bool
+) -> None:
+    whole = {**_registry.find_question(question).default_case, **case}
+    made = _rows.comparison([record(strategy, 0, question=question, case=whole, time=1.0, size="small")])
+    assert made.unmeasured
+    assert (_words.measure_on(made)[0] == "make bench") is is_named
 
 
 def test_make_bench_is_named_at_its_own_size_only(capsys: pytest.CaptureFixture[str]) -> None:

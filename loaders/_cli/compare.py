@@ -11,7 +11,7 @@ import click
 
 from loaders import _registry
 from loaders._cli import options
-from loaders._cli.output import print_json, say
+from loaders._cli.output import print_json, say, this_python
 
 if TYPE_CHECKING:
     from loaders._rows import Comparison
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     "--rounds",
     type=click.IntRange(min=1),
     envvar="LOADERS_ROUNDS",
-    help="Times each strategy runs (LOADERS_ROUNDS); beyond the 8th, only what is still open. [default: by size]",
+    help="Times each strategy runs (LOADERS_ROUNDS); beyond the 8th, only what is still open. With --minutes, not less "
+    "than 4. [default: by size]",
 )
 @click.option(
     "--minutes",
@@ -113,7 +114,7 @@ def command(
         documents = [_rows.document(each) for each in found]
         print_json(documents[0] if len(asked) == len(documents) == 1 else documents)
     if minutes:
-        again = f"python -m loaders {shlex.join(sys.argv[1:])}"
+        again = f"{this_python()} -m loaders {shlex.join(sys.argv[1:])}"
         is_left = _compare.is_left(plans, every)
         say(f"the {minutes:g} minutes are up; to go on: {again}" if is_left else f"all is measured; anew: {again}")
     bad = any(each.status not in ("ok", "skipped") for records in every.values() for each in records)

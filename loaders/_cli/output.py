@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +21,14 @@ if TYPE_CHECKING:
 def say(message: str) -> None:
     """Print a message that is not part of the result, on standard error."""
     click.echo(message, err=True)
+
+
+def this_python() -> str:
+    """Return how to call the Python that runs this: ``python`` only where that is the one."""
+    if shutil.which("python") == sys.executable:
+        return "python"
+    path = Path(sys.executable)
+    return shlex.quote(str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path))
 
 
 def print_json(document: object) -> None:

@@ -150,7 +150,12 @@ class Plan:
             str(self.fresh),
             str(self.staged),
         ]
-        decides += [platform.python_version(), repr(machine.packages()), repr(machine.variables())]
+        decides += [
+            platform.python_version(),
+            repr(machine.packages()),
+            repr(machine.variables()),
+            str(machine.cores()),
+        ]
         state = hashlib.blake2b("\n".join(decides).encode(), digest_size=4)
         for file in [*sorted(files), *map(Path, self.outside)]:
             state.update(file.read_bytes())
@@ -245,20 +250,21 @@ def plan(
     quick_ones = _quick(question)
     every = bool(only) or (size.all_cases if all_cases is None else all_cases)
     wanted = (only or {}).items()
+    staged = budgeted and not size.all_cases
     if until is None and rounds is None and (budgeted or size.all_cases):
         until = UNTIL
     planned = Plan(
         question=question,
         strategies=tuple(name for name in _registry.variants(question) if not quick or name in quick_ones),
         cases=tuple(case for case in (asked.cases if every else asked.default_cases) if wanted <= case.items()),
-        rounds=rounds or (None if until else size.rounds) or MOST_ROUNDS,
+        rounds=max(rounds or (None if until else size.rounds) or MOST_ROUNDS, QUICK_ROUNDS + 1 if staged else 0),
         corpus=corpus,
         memory_limit=memory_limit,
         deadline=deadline,
         outside=outside,
         epochs=epochs or (asked.epochs if size.all_cases else asked.quick_epochs),
         fresh=fresh,
-        staged=budgeted and not size.all_cases,
+        staged=staged,
         until=until,
     )
     if not any(map(planned.strategies_in, planned.cases)):

@@ -12,6 +12,7 @@ import msgspec
 from loaders import _registry
 from loaders._compare.plans import SEED, Plan, groups_of
 from loaders._compare.schedule import Block, Records, blocks, held_to, is_checked, is_left, of_round
+from loaders._errors import InputError
 from loaders._trial import Record, Trial, log, machine, run_trial, watch
 from loaders._trial.forks import Forks, group_of
 
@@ -51,20 +52,23 @@ def run_together(
     plans
         One for each question.
     seconds
-        The time budget. No trial is begun that would probably end more than half of its time after it.
+        The time budget. No trial is begun that would probably end more than half of its time after it, but the first:
+        each call gets further, however long the next trial takes.
     anew
         Whether a run of which nothing is left is measured anew; otherwise its records are returned.
 
     Raises
     ------
     InputError
-        If another comparison is under way, if the log cannot be written, or if servers keep ending.
+        If another comparison is under way, if the log or a trial's files cannot be written, if servers keep ending, or
+        if the code changes meanwhile: what follows would be measured of other code than is recorded.
     """
     end = None if seconds is None else clock() + seconds
     with log.exclusive(machine.machine_name()):
         path = log.log_path(machine.machine_name())
         log.refuse_other_processor(path, machine.processor())
         logged = log.read(path, say)
+        keys = {each.question: each.key for each in plans}
         names, records = _continued(plans, logged, anew=anew)
         before = [record for of_question in records.values() for record in of_question]
         if before:
@@ -75,16 +79,26 @@ def run_together(
             done(each)
         with Forks(groups_of(each for each in plans if each.forks)) as forks:
             served = -1  # the round
+            is_first = True
             for block in blocks(plans, records):
+                if block.plan.key != keys[block.plan.question]:
+                    raise InputError(
+                        "the code or what is installed has changed since this began; what was measured is kept, and "
+                        "the same command measures what is there now"
+                    )
                 for strategy in block.strategies:
                     trial = block.plan.trial(strategy, block.case, SEED + block.index)
                     of_question = records[trial.question]
-                    if end is not None and end - clock() <= _typical(trial, of_question) / 2:
+                    latest = None if end is None or is_first else end - _typical(trial, of_question) / 2
+                    if latest is not None and clock() >= latest:
                         return records
                     if not block.fresh and block.index != served and not forks.reason:
                         served = block.index
                         if forks.begin(_used(plans, records, served)):
                             say(f"trials run in fresh processes, which takes longer: {forks.reason}")
+                        if latest is not None and clock() >= latest:
+                            return records  # importing took what was left
+                    is_first = False
                     begin(trial)
                     forked = None if block.fresh or forks.reason else forks
                     record = _run_trial(block, trial, names[trial.question], forked, of_question)
@@ -116,6 +130,8 @@ def _typical(trial: Trial, records: Sequence[Record]) -> float:
 def _run_trial(block: Block, trial: Trial, run: str, forks: Forks | None, records: Sequence[Record]) -> Record | None:
     """Run a trial; ``None`` if it cannot start as the others of its block did."""
     begun = {each.process for each in records if each.round == block.index and each.case == block.case}
+    if begun == {"fresh"}:
+        forks = None  # the servers could not fork when it began
     if begun - {"forked" if forks else "fresh"}:
         return None
     own = [each for each in records if each.strategy == trial.strategy]

@@ -70,7 +70,7 @@ def of_round(plans: Sequence[Plan], records: Records, index: int, looked: dict[s
     """Yield what is due in a round; ``looked`` keeps what looks have decided, for the rounds that follow."""
     for plan in plans:
         if index < plan.rounds:
-            yield from _of_question(plan, index, records[plan.question], looked)
+            yield from _of_question(plan, index, records, looked)
 
 
 def is_left(plans: Sequence[Plan], records: Records) -> bool:
@@ -78,14 +78,14 @@ def is_left(plans: Sequence[Plan], records: Records) -> bool:
     return any(True for _ in blocks(plans, records))
 
 
-def _of_question(plan: Plan, index: int, records: Sequence[Record], looked: dict[str, set[str]]) -> Iterator[Block]:
+def _of_question(plan: Plan, index: int, records: Records, looked: dict[str, set[str]]) -> Iterator[Block]:
     wanted = [(case, _wanted(plan, index, case, records, looked)) for case in plan.cases]
     planned = sum(len(strategies) for _, strategies in wanted)
     order = random.Random(f"{plan.question} {index}")  # noqa: S311
     order.shuffle(wanted)
     for case, strategies in wanted:
         order.shuffle(strategies)
-        of_case = [each for each in records if each.case == case]
+        of_case = [each for each in records[plan.question] if each.case == case]
         due = [name for name in strategies if _is_due(index, [each for each in of_case if each.strategy == name])]
         if due:
             alike = chain.from_iterable(names for other, names in wanted if _start_alike(plan, case, other))
@@ -127,40 +127,41 @@ def held_to(record: Record, own: Sequence[Record]) -> Record:
     return msgspec.structs.replace(record, status="wrong_output", message=message, metrics=Metrics())
 
 
-def _wanted(
-    plan: Plan, index: int, case: dict[str, str], records: Sequence[Record], looked: dict[str, set[str]]
-) -> list[str]:
+def _wanted(plan: Plan, index: int, case: dict[str, str], records: Records, looked: dict[str, set[str]]) -> list[str]:
     """Return the strategies of a round in a case."""
     if index < plan.whole_rounds:
         return plan.beforehand(index, case)
-    if not _registry.find_question(plan.question).chooses:
-        return []  # nothing there is open
-    look = max(each for each in LOOKS if each <= index)
-    name, of_claims = f"{plan.question} {case} {look}", f"{plan.question} claims"
-    if of_claims not in looked:
-        looked[of_claims] = claimed(plan, records)
-    if name not in looked:
-        before = [each for each in records if each.case == case and each.round < look]
-        looked[name] = goes_on(before, plan.until)
-    due = looked[name] | {each for each in plan.strategies_in(case) if _in_case(each, case) in looked[of_claims]}
+    if plan.until is None or plan.staged:
+        due = set[str]()
+    else:
+        if "claims" not in looked:
+            looked["claims"] = claimed(records, plan.whole_rounds)
+        due = {each for each in plan.strategies_in(case) if _in_case(plan.question, each, case) in looked["claims"]}
+    if _registry.find_question(plan.question).chooses:
+        look = max(each for each in LOOKS if each <= index)
+        name = f"{plan.question} {case} {look}"
+        if name not in looked:
+            own = records[plan.question]
+            looked[name] = goes_on([each for each in own if each.case == case and each.round < look], plan.until)
+        due |= looked[name]
     return [each for each in plan.strategies_in(case) if each in due]
 
 
-def claimed(plan: Plan, records: Sequence[Record]) -> set[str]:
-    """Return what the claims rest on that the whole rounds left undecided: strategies, each in a case.
+def claimed(records: Records, whole_rounds: int) -> set[str]:
+    """Return what the claims rest on that the whole rounds left undecided: strategies, each of a question in a case.
+
+    A claim may rest on several questions; it is judged if the command measures them all.
 
     They are looked at once, and go on to the end: with more looks, one of them would sooner or later decide anything.
     Only what is far beyond doubt stops, so that the second look, at the end, hardly adds to the errors of all.
     """
-    whole = [each for each in records if each.round < plan.whole_rounds]
-    if not whole or plan.until is None or plan.staged:
-        return set()
+    whole = [[each for each in own if each.round < whole_rounds] for own in records.values()]
     open_ = [
         each
-        for each in _claims.judged([_rows.comparison(whole)], strictness=STRICT)
-        if each.claim.question == plan.question and each.reached and each.verdict == "undecided here"
+        for each in _claims.judged([_rows.comparison(own) for own in whole if own], strictness=STRICT)
+        if each.reached and each.verdict == "undecided here"
     ]
-    return {_in_case(each.strategy, each.case) for claim in open_ for each in claim.asked}
+    return {_in_case(each.question, each.strategy, each.case) for claim in open_ for each in claim.asked}
 
 
 STRICT = 10
@@ -168,8 +169,8 @@ STRICT = 10
 Peto's rule): a page judges the claims of all questions together, and again at the end."""
 
 
-def _in_case(strategy: str, case: Mapping[str, str]) -> str:
-    return f"{strategy} {sorted(case.items())}"
+def _in_case(question: str, strategy: str, case: Mapping[str, str]) -> str:
+    return f"{question} {strategy} {sorted(case.items())}"
 
 
 def goes_on(records: Sequence[Record], until: float | None) -> set[str]:

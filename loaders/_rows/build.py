@@ -32,6 +32,7 @@ def about(question: _registry.Question) -> About:
             name: {axis: list(values) for axis, values in each.only.items()}
             for name, each in _registry.variants(question.name).items()
         },
+        apart=question.apart,
         has_quick=len(_registry.quick(question.name)) < len(_registry.variants(question.name)),
         sweeps=question.sweeps,
         calibrates=question.calibrates,

@@ -44,7 +44,7 @@ class About(msgspec.Struct, frozen=True):
         The cases that each strategy is restricted to, by axis; empty for most.
     has_quick
         Whether a quick comparison leaves strategies out.
-    sweeps, calibrates, reports, when
+    sweeps, calibrates, reports, apart, when
         See ``loaders._registry.Question``.
     """
 
@@ -58,6 +58,7 @@ class About(msgspec.Struct, frozen=True):
     sweeps: str = ""
     calibrates: bool = False
     reports: bool = False
+    apart: bool = False
 
     @property
     def chooses(self) -> bool:

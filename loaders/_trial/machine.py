@@ -96,6 +96,11 @@ def _head() -> str:
     return found.stdout.strip()
 
 
+def cores() -> int:
+    """Return the number of processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 0
+
+
 def environment(*, threads: dict[str, int], memory_method: str, records: Iterable[str | Path] = ()) -> Environment:
     """Describe this process's environment; the parent adds ``commit`` and ``machine``.
 
@@ -103,7 +108,7 @@ def environment(*, threads: dict[str, int], memory_method: str, records: Iterabl
     """
     return Environment(
         cpu=processor(),
-        cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 0,
+        cores=cores(),
         memory=psutil.virtual_memory().total,
         system=platform.system(),
         kernel=platform.release(),
