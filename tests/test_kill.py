@@ -323,6 +323,14 @@ class TestFullDisk:
         assert (record.status, "no room is left in TMPDIR" in record.message) == ("failed", True), record.message
         assert strategy("return right").status == "ok"
 
+    def test_nor_does_one_whose_workers_are_watched_on_a_full_disk(
+        self, disk: Path, strategy: Strategy, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("tempfile.tempdir", str(disk))
+        rest = "try:\n    open('much', 'wb').write(bytes(2**22))\nexcept OSError:\n    pass"
+        record = strategy(f"subprocess.Popen(['sleep', '100'])\n{rest}\ntime.sleep(3)\nreturn right")
+        assert (record.status, "no room is left in TMPDIR" in record.message) == ("failed", True), record.message
+
     def test_where_others_have_filled_the_disk_no_strategy_has_failed(
         self, disk: Path, strategy: Strategy, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -40,6 +40,8 @@ TASKS = 32 * PROCESSES
 PRINTED = 2**24
 """Limit in bytes on a trial's printed output; beyond it the output is discarded, so that it cannot fill the disk."""
 
+FULL = "no room is left in TMPDIR"
+
 STILL, IDLE = 60.0, 0.5
 """A trial is ended if its processes together use less than half a second of processor time in a minute: a worker that
 was forked while another thread held a lock waits for ever, and the deadline must suit slow machines too."""
@@ -200,6 +202,10 @@ def _attempt(trial: Trial, server: Server | None) -> _Tried:
                 ended = _look_after(running, place, trial, seen)
             except LostServerError:
                 ended = Outcome("failed", "the process that it was forked from has ended")
+            except OSError as error:
+                if error.errno != errno.ENOSPC:
+                    raise
+                ended = Outcome("failed", FULL)
         group = place.group
         seen.limited_by = "cgroup" if group and groups.held(group) else "process tree"
         if group and not ended and groups.out_of_memory(group):
@@ -331,7 +337,7 @@ def _crash(code: int, place: Place) -> str:
     name = next((each.name for each in signal.Signals if each == -code), f"signal {-code}")
     how = f"the interpreter was ended by {name}" if code < 0 else f"exit code {code}"
     last = [line for line in _tail(place.printed).splitlines() if line.strip()][-3:]
-    return "; ".join([how, *last, *["no room is left in TMPDIR"] * launch.is_full()])
+    return "; ".join([how, *last, *[FULL] * launch.is_full()])
 
 
 def _mib(count: int) -> str:

@@ -56,6 +56,13 @@ def test_memory_grows_if_most_trials_show_it_and_not_if_none_does(verdicts: list
     assert bool(words.cure(result)) == (answer == "yes")
 
 
+def test_summed_resident_sets_of_several_processes_say_nothing_of_growth() -> None:
+    """As where the system does not tell what they share."""
+    shown: dict[str, Any] = {"memory_growth": grown("growing, in use", 1000.0), "peak_memory_tree": 200 * MIB}
+    assert judged(*[record(**shown, anonymous_memory=MIB)] * 3).grows == "yes"
+    assert judged(*[record(**shown, anonymous_memory=None)] * 3).grows == "undecided"
+
+
 def test_a_cure_depends_on_who_holds_the_memory() -> None:
     held = judged(*[record(memory_growth=grown("growing, held by the allocator", 1000.0))] * 3)
     assert "MALLOC_ARENA_MAX" in words.cure(held)
