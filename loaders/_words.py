@@ -442,7 +442,7 @@ def elsewhere(environment: Environment, usual: str) -> str:
     """Say in brackets on which machine something was measured, unless on the usual one, and with what set."""
     where = f"on {environment.machine}" if environment.machine != usual else ""
     given = set_beforehand(environment)
-    said = " ".join(filter(None, [where, given and f"with `{given}`"]))
+    said = ", ".join(filter(None, [where, given and f"measured with `{given}` set"]))
     return f" ({said})" if said else ""
 
 

@@ -222,8 +222,11 @@ def test_what_was_set_for_a_whole_run_is_said_with_its_place() -> None:
     theirs = msgspec.structs.replace(ours, variables=given)
     words = "MALLOC_ARENA_MAX=1 TF_ENABLE_ONEDNN_OPTS=1"
     assert (set_beforehand(ours), set_beforehand(theirs)) == ("", words)
-    assert [elsewhere(each, "box") for each in (ours, theirs)] == ["", f" (with `{words}`)"]
-    assert [elsewhere(each, "other") for each in (ours, theirs)] == [" (on box)", f" (on box with `{words}`)"]
+    assert [elsewhere(each, "box") for each in (ours, theirs)] == ["", f" (measured with `{words}` set)"]
+    assert [elsewhere(each, "other") for each in (ours, theirs)] == [
+        " (on box)",
+        f" (on box, measured with `{words}` set)",
+    ]
     assert f"; with {words}; commit" in software_in_words(theirs)
 
 

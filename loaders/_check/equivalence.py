@@ -310,7 +310,12 @@ def standing(questions: Sequence[str], found: Sequence[Equivalence]) -> str:
     return f"That forked trials measure the same as fresh ones is {'; '.join(parts)}." if parts else ""
 
 
-STANDING = {"shown": ("same",), "refuted": ("different",), "not shown": ("not shown yet", "skipped")}
+STANDING = {
+    "shown": ("same",),
+    "refuted": ("different",),
+    "not shown": ("not shown yet",),
+    "not tested there": ("skipped",),
+}
 """By what is said, the verdicts of ``Equivalence``."""
 
 

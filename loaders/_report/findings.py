@@ -295,34 +295,41 @@ def of_memory(rows: Sequence[Row], figure: str = "peak") -> str:
 def _worst(rows: Sequence[Row], laws: Mapping[str, Law]) -> _Said:
     """Say which strategy to avoid: one shown to be slower than the baseline, at a multiple of its memory.
 
-    The multiple depends on the amount of data, so the memory added per sample comes before it where that is known.
+    The multiple depends on the amount of data, so the memory added per sample comes before it where that is known. What
+    delivers another number of samples does other work.
     """
-    first = next((row["peak"] for row in rows if row.is_baseline), None)
-    usual = first.value if first else 0.0
-    fat = [
-        (row["peak"].value, row.strategy, row)
-        for row in advisable(rows)
-        if row["peak"]
-        and row.peak_ratio
-        and row.peak_ratio.verdict == "more"
-        and (row.peak_ratio.ratio.low or 0.0) > FAT
-        and (row["peak"].value - RESOLUTION) / (usual + RESOLUTION) > FAT  # whatever the instrument adds to either
-        if row.ratio and row.ratio.verdict == "more" and not (row["saved"] and row["saved"].value > 0)
-    ]
-    baseline = next((row.strategy for row in rows if row.is_baseline), "")
+    figure = "needed" if any(row["needed"] for row in rows) else "peak"
+    baseline = next((row for row in rows if row.is_baseline), None)
+    if baseline is None:
+        return _asked("")
+    usual = held.value if (held := baseline[figure]) else 0.0
+    fit = fitted({row.strategy: row.needs if figure == "needed" else row.peaks for row in rows}, floor=RESOLUTION)
+    fat = []
+    for row in advisable(rows):
+        more, ratio = row[figure], fit.compare(row.strategy, baseline.strategy, margin=MEMORY_SHARE)
+        if (
+            more
+            and ratio
+            and ratio.verdict == "more"
+            and (ratio.ratio.low or 0.0) > FAT
+            and (more.value - RESOLUTION) / (usual + RESOLUTION) > FAT  # whatever the instrument adds to either
+            and row.ratio
+            and row.ratio.verdict == "more"
+            and not (row["saved"] and row["saved"].value > 0)
+            and row.delivered == baseline.delivered
+        ):
+            fat.append((more.value, row.strategy, row, ratio))
     if not fat:
         return _asked("")
-    peak, name, row = max(fat, key=lambda each: each[:2])
+    most, name, row, ratio = max(fat, key=lambda each: each[:2])
     why = row.label.replace("`", "").rstrip(".")
     slope = laws[name].per_sample if name in laws and laws[name].kind == "linear" else None
     each = f"{estimated(slope, small_amount)} per sample, so " if slope else ""
     size = f" with {row.delivered} samples" if row.delivered and laws else ""
-    text = (
-        f"Avoid {name} ({why}): {each}a peak of {amount(peak)}{size}, {fatter(row.peak_ratio)} than {baseline}, "
-        f"and {times(row.ratio)}"
-    )
+    what = f"{amount(most)} needed" if figure == "needed" else f"a peak of {amount(most)}"
+    text = f"Avoid {name} ({why}): {each}{what}{size}, {fatter(ratio)} than {baseline.strategy}, and {times(row.ratio)}"
     # Both have to hold, so the sentence is as sure as the less sure of the two; it may have named any other strategy.
-    fatness = fitted({each.strategy: each.peaks for each in rows}, floor=RESOLUTION).difference(name, baseline)
+    fatness = fit.difference(name, baseline.strategy)
     p_value = max(row.p_values.get("ratio", 1.0), 2 * fatness.p_above(FAT) if fatness else 1.0)
     return _Said(text, min(1.0, p_value * (len(advisable(rows)) - 1)))
 

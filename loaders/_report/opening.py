@@ -26,14 +26,22 @@ FITS = ", all of which fit into memory"
 """Added to a question where the answer's memory grows with the data."""
 
 CACHED = ", and all data fits into memory when converted"
-"""Added where the answer's files were just written when it was timed: they were read from memory."""
+"""Added where the answer's files were read from memory when it was timed, as it had just written them, or as they were
+in the page cache and larger than the baseline's by ``BULKY``."""
+
+BULKY = 1.5
+"""Times the baseline's bytes on disk: a quarter of the data that fits into memory no longer does."""
 
 ANY, UNWRITTEN = ", any number of them", ", without converting any"
 """Added where memory must not grow; and where the answer writes nothing."""
 
 UNDECIDED = "Undecided."
 
-MATTERS = "They matter where loading takes longer than training; else the simplest loader will do."
+MATTERS = (
+    "These lines matter where loading takes a good part of the time. A loader that works ahead hides its time behind "
+    "the training step, until it takes longer than that; any other adds it to every step. Memory is what the system "
+    "cannot reclaim; the page cache is not in it."
+)
 """The note required wherever lines are shown."""
 
 CORRECTED = (
@@ -105,7 +113,8 @@ def _of_pairs(comparison: Comparison, pairs: Sequence[Row]) -> _Draft:
     """Advise the strategy that gains least over its pair: what is said of it holds for the others even more."""
     row = max(pairs, key=lambda each: each.pair.ratio.value if each.pair else 0.0)
     ratio = times(row.pair)
-    said = f"{ratio} than `{row.matches}`, with the same output"
+    within = _within(comparison, row)
+    said = f"{ratio} than `{row.matches}`{f' {within}' if within else ''}, with the same output"
     if others := len(pairs) - 1:
         said += f"; {others} more such {'pair gains' if others == 1 else 'pairs gain'} more"
     about = comparison.about
@@ -139,7 +148,7 @@ def _limit(comparison: Comparison, row: Row, baseline: Row, laws: Mapping[str, L
     law = laws.get(row.strategy)
     if law and law.kind == "linear":
         return FITS
-    cached = CACHED if _reads_back(row, baseline) else ""
+    cached = CACHED if _reads_back(row, baseline) or _is_bulky(row, baseline) else ""
     is_unknown = bool(comparison.about.size_axis) and (law is None or law.kind == "unknown")
     return f"{cached} (up to {row.delivered} samples)" if is_unknown and row.delivered else cached
 
@@ -152,6 +161,13 @@ def _writes(row: Row, baseline: Row) -> bool:
 def _reads_back(row: Row, baseline: Row) -> bool:
     """Whether a strategy was timed on files that it had just written, and its baseline on none."""
     return row["disk"] is not None and baseline["disk"] is None
+
+
+def _is_bulky(row: Row, baseline: Row) -> bool:
+    """Whether a strategy has much more on disk than its baseline, and was timed with that in the page cache."""
+    own, usual = row["disk"], baseline["disk"]
+    was_cached = row.page_cache is not None and row.page_cache[1] > 1 / BULKY
+    return was_cached and own is not None and usual is not None and own.value > BULKY * usual.value
 
 
 def _leanest(fit: Fitted, among: Sequence[Row], baseline: Row, *, over_all: bool) -> Row:
@@ -210,7 +226,8 @@ def _of_one(
     line = Advice(comparison.question, when, _do(row), "", row.strategy)
     level = _level(fit, among, over_all=over_all)
     is_leanest = _memory(row) is not None and all(_is_more(each, row) for each in level if each is not row)
-    those = f"; {'the leanest' if is_leanest else 'one'} of {len(level)} that cannot be told apart"
+    leanest = "the leanest" if len(level) > 2 else "the leaner"
+    those = f"; {leanest if is_leanest else 'one'} of {len(level)} that cannot be told apart in time"
     others = those if len(level) > 1 else ""
     if row is baseline:
         return _of_baseline(comparison, line, baseline, fit, among, others)
@@ -222,9 +239,11 @@ def _of_one(
     parts = [
         f"{ratio} than `{baseline.strategy}`{over}{f' {within}' if within else ''}{on}{_so_far(comparison, baseline)}"
     ]
+    if (waits := row["step_wait"]) and (waited := baseline["step_wait"]):
+        parts.append(f"a step waits {_words.duration(waits.value)} instead of {_words.duration(waited.value)}")
     parts += _of_memory(row, baseline, laws, is_sized=bool(comparison.about.size_axis))
     if row["disk"] and _writes(row, baseline):
-        parts.append(_of_disk(row["disk"].value, row))
+        parts.append(_of_disk(row["disk"].value, row, baseline))
     said = ", ".join(parts) + others
     picked_from = sum(each is not baseline for each in among)
     p_value = _p_value(fit, row, baseline, picked_from) if _is_faster(judged) else 1.0
@@ -274,14 +293,16 @@ def _open(judged: Judged | None) -> str:
     return f"{times(judged)}{findings.DOUBTED}" if judged and judged.verdict == "less" else times(judged)
 
 
-def _of_disk(written: float, row: Row) -> str:
-    """Say what a strategy writes to disk, and of how much of that its time tells."""
+def _of_disk(written: float, row: Row, baseline: Row) -> str:
+    """Say what a strategy writes to disk, instead of what, and of how much of that its time tells."""
     if not row.delivered:
         return f"{amount(written)} on disk"
     each, cached = written / row.delivered, _words.cached([row.page_cache])
     many = f"{amount(each * findings.MANY)} for {findings.MANY}"
     where = f", {cached} of that in the page cache" if cached else ", still in memory as just written"
-    return f"{small_amount(each)} on disk a sample ({many}; timed with {row.delivered}{where})"
+    usual = baseline["disk"]
+    instead = f" instead of {small_amount(usual.value / baseline.delivered)}" if usual and baseline.delivered else ""
+    return f"{small_amount(each)} on disk a sample{instead} ({many}; timed with {row.delivered}{where})"
 
 
 def _of_memory(row: Row, baseline: Row, laws: Mapping[str, Law], *, is_sized: bool) -> list[str]:

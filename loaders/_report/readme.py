@@ -13,7 +13,7 @@ from loaders._check import equivalence
 from loaders._corpus._sources import PHOTOGRAPHS
 from loaders._errors import InputError
 from loaders._report import charts, findings, opening, sets
-from loaders._rows import EPOCHS, Comparison, Row
+from loaders._rows import EPOCHS, Comparison, Row, paired
 from loaders._trial.log import PUBLISHED
 from loaders._trial.record import Environment
 
@@ -146,14 +146,35 @@ def _advice(lines: Sequence[opening.Advice], found: sets.ResultSet, comparisons:
     """Return Markdown: the advice for which there is room, and how much more there is."""
     shown = _first(lines)
     versions = ", ".join(f"{name} {each}" for name, each in found.versions.items() if each)
-    named = [each for each in comparisons if any(line.question == each.question for line in shown)]
+    named = _named(shown, comparisons)
     over = _words.in_rounds(_words.fewest_rounds(named), max((each.rounds for each in named), default=0))
     rest = [line for line in lines if line not in shown]
     undecided = sum(not line.strategy for line in rest)
     more = f"Besides these, {len(rest) - undecided} decided and {undecided} undecided: [results]({RESULTS.as_posix()})."
-    measured = f"{_machines(found, named)}; {versions}. Ratios have 95 % intervals over {over}."
-    about = " ".join([opening.MATTERS, *([more] if rest else []), measured])
+    measured = f"{_where(found, named)} {versions}. Ratios have 95 % intervals over {over}."
+    about = " ".join([opening.MATTERS, _baselines(named), *([more] if rest else []), measured])
     return "\n".join([*_table(shown, found, comparisons), "", f"*{about}*"])
+
+
+def _named(lines: Sequence[opening.Advice], comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """Return the comparisons that lines rest on."""
+    return [each for each in comparisons if any(line.question == each.question for line in lines)]
+
+
+def _where(found: sets.ResultSet, comparisons: Sequence[Comparison]) -> str:
+    """Say on which machine lines were measured, and describe it and the others."""
+    return f"Measured on {found.origin.machine}, unless a line says otherwise. {_machines(found, comparisons)};"
+
+
+def _baselines(comparisons: Sequence[Comparison]) -> str:
+    """Return Markdown that describes what strategies are held against."""
+    held: dict[str, str] = {}
+    for each in comparisons:
+        first = each.cases[0][1]
+        against = {row.matches for row in paired(first)} or {row.strategy for row in first if row.is_baseline}
+        held |= {row.strategy: row.label for row in first if row.strategy in against}
+    said = "; ".join(f"`{name}`: {label.rstrip('.')}" for name, label in held.items())
+    return f"Held against {said}."
 
 
 def _first(lines: Sequence[opening.Advice]) -> list[opening.Advice]:
@@ -195,7 +216,9 @@ def _results(
         "",
         *_table(lines, found, comparisons),
         "",
-        f"{opening.MATTERS} {opening.CORRECTED}",
+        _baselines(_named(lines, comparisons)),
+        "",
+        f"{opening.MATTERS} {opening.CORRECTED} {_where(found, comparisons).rstrip(';')}.",
     ]
     for comparison in comparisons:
         case, rows = comparison.cases[0]
@@ -224,8 +247,10 @@ def _results(
         f"processes tell it. "
         f"*{EPOCHS} epochs* is their total time, including conversion. "
         f"Memory is measured above a baseline that is read after imports and inputs; *needed* is the part that the "
-        f"system cannot reclaim, with a fast or a slow consumer. dB is the similarity to an anti-aliased resize. "
-        f"{_words.UNCORRECTED} {_machines(found, comparisons)}.",
+        f"system cannot reclaim, with a fast or a slow consumer. dB is the likeness (PSNR) of what is delivered to "
+        f"what a question takes as the original: OpenCV's image, the stored picture, or for `resize` an anti-aliased "
+        f"one. "
+        f"{_words.UNCORRECTED}",
     ]
     return "\n".join(text) + "\n"
 
@@ -234,6 +259,8 @@ def _ranking(comparison: Comparison, rows: Sequence[Row]) -> list[str]:
     """Return Markdown: a table of a case's strategies, fastest first, and where the figures come from."""
     several = len({each.tier for each in rows}) > 1
     pairs = any(row.pair for row in rows)
+    baseline = next((row for row in rows if row.is_baseline), None)
+    is_fastest = baseline is not None and baseline.in_best and baseline.best is None
     totals, starts, needs = (any(row[each] for row in rows) for each in ("total", "start", "needed"))
     headings = [
         "strategy",
@@ -249,6 +276,8 @@ def _ranking(comparison: Comparison, rows: Sequence[Row]) -> list[str]:
     for row in rows:
         marks = [row.tier] if several else []
         marks += [word for word, holds in (("historic", row.historic), ("ceiling", row.ceiling)) if holds]
+        if baseline and row.delivered and baseline.delivered and row.delivered != baseline.delivered:
+            marks.append(f"delivers {row.delivered} samples instead of {baseline.delivered}")
         marks += [f"{row.psnr:.0f} dB"] if several and row.psnr is not None and row.psnr < _words.EXACT else []
         cells = [
             ", ".join([f"`{row.strategy}`", *marks]),
@@ -256,7 +285,7 @@ def _ranking(comparison: Comparison, rows: Sequence[Row]) -> list[str]:
             *([_words.estimated(row["start"], _words.duration)] if starts else []),
             *([_words.estimated(row["total"], _words.duration)] if totals else []),
             _words.to_fastest(row),
-            "baseline" if row.is_baseline else _words.times(row.ratio),
+            "baseline" if row.is_baseline else _words.to_fastest(row) if is_fastest else _words.times(row.ratio),
             *([f"{_words.times(row.pair)}: `{row.matches}`" if row.pair else _words.ABSENT] if pairs else []),
             _words.estimated(row["needed"] if needs else row["peak"], _words.amount),
         ]

@@ -128,7 +128,7 @@ def no_cache(job: Job[Files]) -> Iterable[Batch]:
 
 @variant(quick=True)
 def cache_after_decode(job: Job[Files]) -> Iterable[Batch]:
-    """``cache()`` in memory after the heavy step, which a write-up calls wrong."""
+    """``cache()`` in memory after the heavy step."""
     return _batches(_mapped(_paths(job), _read, _decode).cache(), job)
 
 

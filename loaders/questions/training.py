@@ -57,7 +57,7 @@ def _check(job: Job[batching.Files], variant: Variant, batches: Iterable[Batch])
 QUESTION = Question(
     prepare=_prepare,
     check=_check,
-    when="want no training step of 20 ms to wait for its batch",
+    when="train with steps that keep one core busy for 20 ms",
     axes={"step": tuple(STEPS)},
     training_step=lambda case: STEPS[case["step"]],
     ranked_by="steady_time",

@@ -224,6 +224,36 @@ def test_what_is_fat_beyond_doubt_and_not_faster_is_to_be_avoided() -> None:
     assert _worst_of([]) == ""
 
 
+def test_what_delivers_more_is_not_to_be_avoided_for_taking_longer() -> None:
+    def found(samples: int) -> str:
+        counts = {"numpy_to_numpy": (1.0, 24, 100), "numpy_to_list": (4.0, 1054, samples)}
+        records = [
+            record(name, index, metrics=Metrics(epoch_time=time, peak_memory=peak * MIB, samples=count))
+            for index in range(2)
+            for name, (time, peak, count) in counts.items()
+        ]
+        return _worst_of(comparison(records).rows)
+
+    assert "Avoid numpy_to_list" in found(100)
+    assert found(400) == ""
+
+
+def test_what_is_to_be_avoided_is_so_by_the_memory_that_its_table_shows() -> None:
+    """What the system can reclaim is no reason."""
+
+    def found(needed: int) -> str:
+        counts = {"numpy_to_numpy": (1.0, 24), "numpy_to_list": (4.0, needed)}
+        records = [
+            record(name, index, metrics=Metrics(epoch_time=time, peak_memory=2**30, needed_memory=most * MIB))
+            for index in range(2)
+            for name, (time, most) in counts.items()
+        ]
+        return _worst_of(comparison(records).rows)
+
+    assert "240 MiB needed, 10.0× fatter (10.0 to 10.0) than numpy_to_numpy" in found(240)
+    assert found(24) == ""
+
+
 def test_a_multiple_that_depends_on_the_amount_of_data_comes_after_the_slope_and_names_the_amount() -> None:
     def of(name: str, index: int, data: str, count: int, time: float, per_image: float) -> Record:
         needed = int((20 + per_image * count) * MIB)
