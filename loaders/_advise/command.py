@@ -21,7 +21,8 @@ from loaders._trial.record import Record
 if TYPE_CHECKING:
     from rich.table import Table
 
-SECONDS = {"ms": 1e-3, "s": 1.0, "us": 1e-6, "µs": 1e-6}
+SECONDS = {"ms": 1e-3, "us": 1e-6, "µs": 1e-6, "s": 1.0}
+"""By unit; a unit that another one ends with comes after that."""
 
 
 def seconds(value: str) -> float:

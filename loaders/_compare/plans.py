@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
-import psutil
 
 from loaders import _registry
 from loaders._corpus import SIZES, Corpus
@@ -45,9 +44,6 @@ FRESH_ROUNDS = 3
 """Where figures are published, the first rounds of a question's default case start in fresh processes, which alone show
 what a start takes. The same rounds of its other amounts of data do not: with TensorFlow's imports they would take half
 as long again. Figures of several amounts are paired by the later rounds."""
-
-MEMORY_SHARE = 0.8
-"""Default memory limit of a trial, as a share of the available memory, so that no trial takes down the machine."""
 
 
 @dataclass(frozen=True)
@@ -213,7 +209,7 @@ class Plan:
             outside=list(self.outside),
             variables=variables,
             skip=skip,
-            memory_limit=self.memory_limit or default_memory_limit(),
+            memory_limit=self.memory_limit or machine.default_memory_limit(),
             deadline=self.deadline,
         )
 
@@ -304,8 +300,3 @@ def _quick(question: str) -> list[str]:
 def _spelled(case: Mapping[str, str]) -> str:
     """Write a case, or part of one, in the command line's syntax."""
     return " ".join(f"{axis}={value}" for axis, value in case.items())
-
-
-def default_memory_limit() -> int:
-    """Return a trial's default memory limit in bytes."""
-    return int(psutil.virtual_memory().available * MEMORY_SHARE)

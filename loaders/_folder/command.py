@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import math
 import os
 import time
@@ -40,13 +41,21 @@ def refuse(asked: Asked) -> None:
     Raises
     ------
     InputError
-        If there is such a file already, or none can be made there.
+        If there is such a file already, or none can be made there, or its loader could not be imported.
     """
+    if asked.out.suffix != ".py" or not asked.out.stem.isidentifier() or keyword.iskeyword(asked.out.stem):
+        raise InputError(f"--out {asked.out}: nothing could import that; name a file such as my_loader.py")
+    images = Path(asked.wanted.folder).resolve()
+    if log.results_root().resolve().is_relative_to(images):
+        raise InputError(
+            f"trials are kept in {log.results_root()}, in the folder of the images, into which nothing is written; "
+            f"name another directory in LOADERS_RESULTS, or run this elsewhere"
+        )
     if asked.out.exists() and not asked.force:
         raise InputError(f"{asked.out} is there already; name another file with --out, or write over it with --force")
     for path in filter(None, (asked.out, asked.report)):
         folder = path.absolute().parent
-        if folder.resolve().is_relative_to(Path(asked.wanted.folder).resolve()):
+        if folder.resolve().is_relative_to(images):
             raise InputError(f"{path} lies in the folder of the images, into which nothing is written; name another")
         try:
             beside = folder / f".{path.name}.{os.getpid()}"

@@ -162,7 +162,7 @@ def _opened(paths: Sequence[str]) -> tuple[list[tuple[int, int]], int]:
         try:
             with Image.open(path) as image:
                 sizes.append(image.size)
-                turned += image.getexif().get(TURNED, 1) != 1
+                turned += Image.Image.getexif(image).get(TURNED, 1) != 1  # that of a PNG decodes it
         except Exception:  # noqa: BLE001, S112 - a broken image may raise anything; decoding says what cannot be read
             continue
     return sizes, turned

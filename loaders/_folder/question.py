@@ -127,9 +127,13 @@ def decoding(job: Job[Inputs]) -> Iterable[Batch]:
     module = next(iter(job.inputs.modules.values()))
     files = job.inputs.files
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for start in range(0, len(files), module.BATCH):
-            part = [path for path, _ in files[start : start + module.BATCH]]
-            yield [each is not None for each in pool.map(module.pixels_of, part)]
+        # All are asked for at once: a small batch would not keep many cores busy.
+        asked = [pool.submit(lambda path: module.pixels_of(path) is not None, path) for path, _ in files]
+        try:
+            for start in range(0, len(files), module.BATCH):
+                yield [each.result() for each in asked[start : start + module.BATCH]]
+        finally:
+            pool.shutdown(cancel_futures=True)  # whoever takes the last batch may not ask for another
 
 
 def _declare(name: str) -> None:

@@ -339,6 +339,7 @@ class Race:
             seed=index + 1,
             epochs=2,
             outside=[question.FILE],
+            memory_limit=machine.default_memory_limit(),
             deadline=300.0,
             checked=checked,
         )
@@ -408,7 +409,7 @@ def prepare(wanted: Wanted, files: list[File], rate: float, heaviest: Sequence[i
     amounts = amounts_of(len(files), wanted.batch, rate, wanted.step)
     directory.mkdir(parents=True, exist_ok=True)
     for name in written.names():
-        text = written.stand_alone(name, f"{name}: measured on {Path(wanted.folder).name}.", settings_of(wanted))
+        text = written.stand_alone(name, f"{name}, as it was measured.", settings_of(wanted))
         _durable.write(directory / f"{name}.py", text)
     before = log.read(directory / log.NAME) if (directory / log.NAME).exists() else []
     if not before or not _goes_on(before, directory, shuffled):
@@ -418,7 +419,9 @@ def prepare(wanted: Wanted, files: list[File], rate: float, heaviest: Sequence[i
         _durable.write(directory / SAMPLE, msgspec.json.encode(sample).decode())
     else:
         sample = msgspec.json.decode((directory / SAMPLE).read_bytes(), type=list[File])
-        amounts = sorted({int(each.case["images"]) for each in before})
+        amounts = (
+            [len(files)] if len(files) // wanted.batch < WHOLE else _parts(len(sample) // wanted.batch, wanted.batch)
+        )
     read = look.heaviest([path for path, _ in sample])
     return Race(
         wanted,
@@ -481,5 +484,14 @@ def amounts_of(images: int, batch: int, rate: float, step: float) -> list[int]:
     batches = images // batch
     if batches < WHOLE:
         return [images]
-    most = min(max(FEWEST, int(EPOCH / max(batch / rate, step))), MOST, batches)
+    most = min(max(FEWEST, int(EPOCH / max(batch / rate, step))), MOST, batches - batches // HELD)
+    return _parts(most, batch)
+
+
+HELD = 5
+"""At least this share of the batches is held out: a few images would be one short batch, which takes other times."""
+
+
+def _parts(most: int, batch: int) -> list[int]:
+    """Return three numbers of images: so many batches, half of them and a quarter."""
     return [max(1, most // 4) * batch, most // 2 * batch, most * batch]

@@ -12,7 +12,7 @@ from loaders._errors import InputError
 from loaders._probe import question
 from loaders._probe.delivered import Delivered
 from loaders._probe.target import Target
-from loaders._trial import Record, Trial, run_trial
+from loaders._trial import Record, Trial, machine, run_trial
 from loaders._trial.growth import MIN_POINTS
 
 EPOCHS = 4
@@ -33,7 +33,7 @@ class Asked(msgspec.Struct, frozen=True):
     steps
         The batches of an epoch, for a pipeline that never ends.
     memory_limit, deadline
-        Of each trial, in bytes and seconds.
+        Of each trial, in bytes (by default a share of what is available) and seconds.
     """
 
     target: Target
@@ -54,7 +54,7 @@ class Asked(msgspec.Struct, frozen=True):
             checked=checked,
             epochs=self.epochs,
             outside=[question.FILE],
-            memory_limit=self.memory_limit,
+            memory_limit=self.memory_limit or machine.default_memory_limit(),
             deadline=self.deadline,
             slow=self.step is not None,
             pinned=False,

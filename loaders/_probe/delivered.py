@@ -45,6 +45,9 @@ class Delivered(msgspec.Struct, frozen=True):
         The number of samples that an epoch delivers more than once.
     failed
         What the pipeline raised while it was measured or read again, and ``after`` how many batches.
+    whole
+        Whether its batches hold arrays of different lengths, so that their samples could not be told apart, and each
+        counts as one.
     unread
         Why its samples could not be compared, though they were to be; then there are no epochs.
     """
@@ -58,6 +61,7 @@ class Delivered(msgspec.Struct, frozen=True):
     twice: Count = 0
     failed: str = ""
     after: Count = 0
+    whole: bool = False
     unread: str = ""
 
 
@@ -66,11 +70,13 @@ def read(epochs: Iterable[Iterable[Batch]]) -> Delivered:
     found: list[Epoch] = []
     orders: list[list[bytes]] = []
     kinds: Counter[str] = Counter()
+    whole = False
     for epoch in epochs:
         batches, order = 0, list[bytes]()
         for batch in epoch:
             batches += 1
             kinds[_kind(batch)] += 1
+            whole |= _is_whole(batch)
             order += digests(batch)
         found.append(Epoch(batches, len(order), _content(order)))
         orders.append(order)
@@ -84,7 +90,16 @@ def read(epochs: Iterable[Iterable[Batch]]) -> Delivered:
         only_second=(second - first).total(),
         same_order=bool(orders) and orders[0] == orders[1],
         twice=sum(count - 1 for count in first.values()),
+        whole=whole,
     )
+
+
+def _is_whole(batch: Batch) -> bool:
+    """Whether a batch counts as one sample though each of its arrays seems to hold several."""
+    if len(batch[0]) != 1:
+        return False
+    lengths = {len(each) if isinstance(each, list) else (*getattr(each, "shape", ()), 0)[0] for each in batch.arrays}
+    return len(lengths) > 1 and min(lengths) > 1
 
 
 def digests(batch: Batch) -> Iterator[bytes]:
@@ -109,6 +124,10 @@ def _column(leaf: Any, np: Any) -> Any:
         return np.asarray([leaf])
     if hasattr(leaf, "to_list"):  # a ragged tensor
         return leaf.to_list()
+    if hasattr(leaf, "dense_shape"):  # a sparse tensor
+        import tensorflow as tf
+
+        leaf = tf.sparse.to_dense(leaf)
     if hasattr(leaf, "detach"):  # a torch tensor
         leaf = leaf.detach().cpu()
     if isinstance(leaf, Sequence):

@@ -115,7 +115,10 @@ def found(plan: asked.Asked, records: Sequence[Record]) -> Found:
     last = measured[-1].metrics
     growths = [each.metrics.memory_growth for each in good if each.metrics.memory_growth and not is_untold(each)]
     waits = [each.metrics.slow_batch_time for each in good if each.metrics.slow_batch_time]
-    figures = {name: _estimate([value(each, name) for each in good], scale) for name, scale in FIGURES.items()}
+    figures = {
+        name: _estimate([_wait(each, plan) if name == "wait_time" else value(each, name) for each in good], scale)
+        for name, scale in FIGURES.items()
+    }
     bad = next((each for each in records if each.status not in ("ok", "failed")), None)
     raised = next(filter(None, map(asked.failure, records)), "")
     stages = next((each.found.get("stages") for each in good if each.found.get("stages")), None)
@@ -149,6 +152,17 @@ def found(plan: asked.Asked, records: Sequence[Record]) -> Found:
 def _estimate(values: Sequence[float | None], scale: Scale) -> Estimate | None:
     known = [each for each in values if each is not None and (each > 0 or scale == "linear")]
     return estimate(known, scale) if known else None
+
+
+def _wait(record: Record, plan: asked.Asked) -> float | None:
+    """Return the mean seconds that a step waits for its batch, the first one of an epoch included.
+
+    With a given number of steps an epoch goes on in the stream, and has no first one.
+    """
+    later, first, count = record.metrics.wait_time, record.metrics.slow_first, record.metrics.batches
+    if later is None or first is None or not count or plan.steps is not None:
+        return later
+    return (first + (count - 1) * later) / count
 
 
 def _waits(p50: Sequence[float], p99: Sequence[float]) -> Waits:

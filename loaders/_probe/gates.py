@@ -52,6 +52,9 @@ def exit_code(found: Found, judged: Sequence[Gate]) -> int:
     return 3 if any(each.state == "undecided" for each in judged) else 0
 
 
+WHOLE = "its batches hold arrays of different lengths, so their samples cannot be told apart or counted"
+
+
 def _growing(found: Found) -> Gate:
     states: dict[str, State] = {"yes": "broken", "no": "kept"}
     why = f"memory: {found.growth.verdict}" if found.growth else "there is no trace of its memory"
@@ -71,6 +74,8 @@ def _uneven(found: Found) -> Gate:
     if given.unread:
         return Gate("--fail-on uneven", "undecided", f"its samples could not be compared: {given.unread}")
     other = given.only_first + given.only_second
+    if other and given.whole:
+        return Gate("--fail-on uneven", "undecided", WHOLE)
     if other and found.steps is not None:
         why = f"{other} samples are in one of two epochs only; with --steps an epoch goes on where the last one ended"
         return Gate("--fail-on uneven", "undecided", why)
@@ -93,6 +98,8 @@ def _peak(found: Found, limit: int) -> Gate:
 
 
 def _rate(found: Found, limit: float) -> Gate:
+    if found.delivered and found.delivered.whole:
+        return Gate(f"--min-rate {rate(limit)}", "undecided", WHOLE)
     rated = found.figures.get("throughput")
     state: State = "undecided"
     if rated and rated.low is not None and rated.high is not None:

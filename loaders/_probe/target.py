@@ -6,6 +6,7 @@ import ast
 import importlib
 import importlib.util
 import inspect
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -73,6 +74,11 @@ def parse(text: str, given: tuple[str, ...] = (), directory: Path | None = None)
         if not separator or not name.isidentifier():
             raise InputError(f"--arg {each}: write name=value")
         arguments[name] = _literal(value)
+        if arguments[name] is not None and json.loads(json.dumps(arguments[name])) != arguments[name]:
+            raise InputError(
+                f"--arg {each}: only texts can be the keys of a dict, and no tuple can be in anything; name a function "
+                f"of your own that passes it"
+            )
     return Target(place, function, arguments, str(here))
 
 

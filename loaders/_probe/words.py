@@ -57,7 +57,7 @@ def _bottleneck(found: Found) -> Iterator[str]:
     wait, step = found.figures.get("wait_time"), found.step
     if step is None or wait is None:
         return
-    said = f"a step of {duration(step)} waits {estimated(wait, duration)} for its batch"
+    said = f"a step of {duration(step)} waits {estimated(wait, duration)} for its batch, the start of an epoch included"
     if found.bottleneck == "yes":
         yield f"Loading holds up training: {said}, more than {percent(KEEPS_UP)} of the step."
     elif found.bottleneck == "no":
@@ -88,11 +88,16 @@ def epochs_in_words(given: Delivered) -> str:
     if given.unread:
         return f"What two epochs deliver could not be compared: {given.unread.rstrip('.')}."
     first, second = given.epochs
-    said = f"An epoch delivers {first.samples} samples in {first.batches} batches"
+    what = f"{first.samples} samples in {first.batches} batches"
+    if given.whole:
+        what = f"{first.batches} batches, whose samples cannot be told apart"
+    said = f"An epoch delivers {what}"
     if given.twice:
         said += f", {given.twice} of them for a second time"
     if not given.only_first and not given.only_second:
         return f"{said}; the next delivers the same, {'in the same order' if given.same_order else 'in another order'}."
+    if given.whole:
+        return f"{said}; the next delivers other batches, as shuffling makes them."
     if first.samples == second.samples and given.only_first == first.samples:
         return f"{said}; the next delivers as many others (as random changes to the samples do)."
     return (

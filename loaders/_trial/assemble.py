@@ -140,6 +140,7 @@ def outcome(
             start_time=timing.start_time(in_all, least=1, step=read.step_time),
             wait_time=timing.wait_time(read.slow) if read.slow else None,
             slow_step=read.slow_step,
+            slow_first=timing.first_batch_time(read.slow) if read.slow else None,
             step_wait=step_wait.p50 if step_wait else None,
             step_wait_99=step_wait.p99 if step_wait else None,
             first_batch_time=timing.first_batch_time(first),

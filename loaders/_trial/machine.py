@@ -96,6 +96,15 @@ def _head() -> str:
     return found.stdout.strip()
 
 
+MEMORY_SHARE = 0.8
+"""Default memory limit of a trial, as a share of the available memory, so that no trial takes down the machine."""
+
+
+def default_memory_limit() -> int:
+    """Return a trial's default memory limit in bytes."""
+    return int(psutil.virtual_memory().available * MEMORY_SHARE)
+
+
 def cores() -> int:
     """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 0

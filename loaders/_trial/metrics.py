@@ -141,6 +141,7 @@ class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
         ),
     ] = None
     slow_step: Annotated[Seconds | None, figure("s", "How long the slow consumer takes for each batch.")] = None
+    slow_first: Annotated[Seconds | None, figure("s", "How long it waits for its first batch.")] = None
     step_wait: Annotated[
         Seconds | None,
         figure(

@@ -248,7 +248,9 @@ def test_bad_input_is_one_message(results: Path, arguments: list[str], said: str
     assert "Traceback" not in done.output
 
 
-@pytest.mark.parametrize(("step", "seconds"), [("none", 0.0), ("50ms", 0.05), ("0.2s", 0.2), ("2 s", 2.0)])
+@pytest.mark.parametrize(
+    ("step", "seconds"), [("none", 0.0), ("50ms", 0.05), ("0.2s", 0.2), ("2 s", 2.0), ("500us", 5e-4), ("7 µs", 7e-6)]
+)
 def test_a_step_is_a_time_or_none(results: Path, step: str, seconds: float) -> None:
     found = answered("--step", step)["settings"]
     assert isinstance(found, dict)

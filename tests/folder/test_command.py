@@ -44,6 +44,8 @@ def test_what_cannot_be_asked_is_refused_before_anything_is_measured(tmp_path: P
     assert "nothing is written" in refused(str(photos), "--out", str(photos / "loader.py"))
     new = ("--out", str(tmp_path / "new.py"))
     assert "cannot write" in refused(str(photos), *new, "--report", str(there / "below.html"))
+    for name in ("my-loader.py", "class.py", "loader.txt", "loader.v2.py"):
+        assert "nothing could import that" in refused(str(photos), "--out", str(tmp_path / name))
     assert "is not a duration" in refused(str(photos), "--step", "0ms")
     assert "is not a size" in refused(str(photos), "--size", "224")
     assert "only without a folder" in refused(str(photos), "--samples", "10")
@@ -56,6 +58,10 @@ def test_results_that_cannot_be_kept_are_one_message(tmp_path: Path, monkeypatch
     monkeypatch.setenv("LOADERS_RESULTS", str(tmp_path / "file"))
     photos = made.folder(tmp_path / "photos", 4)
     assert "LOADERS_RESULTS" in refused(str(photos), "--out", str(tmp_path / "new.py"))
+    monkeypatch.setenv("LOADERS_RESULTS", str(photos / "results"))
+    assert "in the folder of the images, into which nothing is written" in refused(
+        str(photos), "--out", str(tmp_path / "new.py")
+    )
 
 
 @pytest.mark.slow

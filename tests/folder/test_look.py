@@ -12,7 +12,7 @@ from PIL import Image
 
 from loaders._errors import InputError
 from loaders._folder import words
-from loaders._folder.look import look
+from loaders._folder.look import _opened, look
 from loaders._folder.written.files import files_of, labels_of
 from tests.folder import made
 
@@ -142,3 +142,14 @@ def test_only_some_of_many_images_are_opened_and_that_is_said(tmp_path: Path, mo
 def test_what_is_no_folder_of_images_is_refused_in_words(tmp_path: Path, make, said: str) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(InputError, match=said):
         look(make(tmp_path), 16, 16)
+
+
+def test_looking_at_the_sizes_of_images_decodes_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pillow decodes a whole PNG when it is asked for its EXIF."""
+    paths = [tmp_path / "one.png", tmp_path / "other.jpg"]
+    for index, path in enumerate(paths):
+        made.image(path, index, 10, 20)
+    decoded: list[object] = []
+    monkeypatch.setattr("PIL.ImageFile.ImageFile.load", decoded.append)
+    sizes, _ = _opened(list(map(str, paths)))
+    assert (len(sizes), decoded) == (2, [])

@@ -7,6 +7,8 @@ import time
 import tracemalloc
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 import pytest
@@ -15,7 +17,7 @@ from hypothesis import strategies as st
 
 from loaders._advise.command import source_in_words
 from loaders._corpus import NO_CORPUS
-from loaders._folder import advice, race, words
+from loaders._folder import advice, question, race, words
 from loaders._folder.look import Look
 from loaders._folder.written.files import files_of
 from loaders._trial import Record, log, machine, run_trial
@@ -342,6 +344,52 @@ def test_a_race_goes_on_only_with_the_same_images_and_software(
     if change == "another commit":
         monkeypatch.setattr(machine, "commit", lambda: "b" * 40)
     assert bool(race.prepare(asked, files, 1000.0).records) is (change == "nothing")
+
+
+@pytest.mark.parametrize("batches", [3, 40])
+def test_a_race_that_ended_in_its_first_amount_goes_on_with_all_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batches: int
+) -> None:
+    monkeypatch.setenv("LOADERS_RESULTS", str(tmp_path / "results"))
+    photos = made.folder(tmp_path / "photos", batches * made.BATCH)
+    files, asked = files_of(photos), made.wanted(photos)
+    for path, _ in files:
+        os.utime(path, (1e9, 1e9))
+    first = race.prepare(asked, files, 1000.0)
+    for each in made.records(first.amounts[:1], 1):
+        environment = msgspec.structs.replace(
+            each.environment, cpu=machine.processor(), commit=machine.commit(), packages=machine.packages()
+        )
+        ran = {"environment": environment, "started": datetime.now(UTC).isoformat(), "metrics": Metrics()}
+        log.append(first.directory / log.NAME, msgspec.structs.replace(each, **ran))
+    again = race.prepare(asked, files, 10.0)  # and it now seems to be slower
+    assert again.records
+    assert (again.amounts, again.sample) == (first.amounts, first.sample)
+
+
+@given(images=st.integers(100, 10**5), batch=st.integers(1, 64))
+def test_enough_images_are_held_out_to_measure_an_answer_again(images: int, batch: int) -> None:
+    batches = images // batch
+    if batches >= race.WHOLE:
+        assert images - race.amounts_of(images, batch, 1e4, 0.0)[-1] >= batches // race.HELD * batch
+
+
+def test_small_batches_keep_all_cores_busy_in_the_ceiling() -> None:
+    together, most = 0, 0
+
+    def pixels_of(path: str) -> str | None:
+        nonlocal together, most
+        together += 1
+        most = max(most, together)
+        time.sleep(0.01)
+        together -= 1
+        return None if path == "3" else path
+
+    module = SimpleNamespace(BATCH=1, pixels_of=pixels_of)
+    files = [(str(index), 0) for index in range(16)]
+    job: Any = SimpleNamespace(inputs=SimpleNamespace(modules={"any": module}, files=files))
+    assert [*question.decoding(job)] == [[index != 3] for index in range(16)]
+    assert most == min(16, os.cpu_count() or 1)
 
 
 def test_no_trial_is_begun_that_would_not_end_in_time(results: Path) -> None:

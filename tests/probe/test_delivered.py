@@ -33,6 +33,29 @@ def _cut(numbers: list[int], size: int) -> list[Any]:
     ]
 
 
+def test_batches_whose_samples_cannot_be_told_apart_say_so() -> None:
+    """Such as images with as many boxes as there are, or a list of pictures of different sizes."""
+    boxes = (np.zeros((8, 4, 4, 3)), np.zeros((37, 6)))
+    pictures = [np.zeros((size, 5, 3)) for size in range(20, 52)]
+    assert _read([boxes], [boxes]).whole
+    assert _read([pictures], [pictures]).whole
+    alone = (np.zeros((224, 224, 3)), np.float32(1))
+    for known in (alone, (np.zeros((8, 4)), np.zeros(8)), {"text": "a", "number": 1}):
+        assert not _read([known], [known]).whole
+
+
+def test_samples_of_a_sparse_tensor_are_compared_by_their_values() -> None:
+    import tensorflow as tf
+
+    def made(order: list[int]) -> Any:
+        values = np.arange(12.0).reshape(4, 3)[order]
+        return tf.sparse.from_dense(values)
+
+    found = _read([made([0, 1, 2, 3])], [made([2, 0, 3, 1])])
+    assert (found.only_first, found.only_second, found.same_order) == (0, 0, False)
+    assert _read([made([0, 1, 2, 3])], [made([0, 1, 2, 2])]).only_first == 1
+
+
 @given(NUMBERS, st.integers(1, 7), st.integers(1, 7), st.randoms(use_true_random=False))
 def test_the_same_samples_are_the_same_in_any_order_and_batches(
     numbers: list[int], size: int, other: int, chance: Any

@@ -37,6 +37,16 @@ def test_loading_is_the_bottleneck_if_a_step_surely_waits_for_a_tenth_of_it(
     assert said.get(answer, "Memory does not grow") in words.answer(result)
 
 
+@pytest.mark.parametrize(("first", "steps", "answer"), [(1.0, None, "yes"), (0.01, None, "no"), (1.0, 19, "no")])
+def test_a_long_wait_at_the_start_of_each_epoch_holds_up_training(first: float, steps: int | None, answer: str) -> None:
+    """Such as a shuffle buffer that fills anew, or workers that start anew; a stream has no epochs."""
+    plan = msgspec.structs.replace(PLAN, steps=steps)
+    result = judged(*(record(wait_time=each, slow_first=first) for each in (0.001, 0.0011, 0.0009)), plan=plan)
+    assert result.bottleneck == answer
+    if answer == "yes":
+        assert result.figures["wait_time"].value == pytest.approx((1.0 + 18 * 0.001) / 19, rel=0.01)
+
+
 @pytest.mark.parametrize(
     ("verdicts", "answer"),
     [
@@ -84,10 +94,13 @@ def test_a_cure_depends_on_who_holds_the_memory() -> None:
         (Limits(("bottleneck",)), {"wait_time": 0.03}, "broken"),
         (Limits(("uneven",)), {}, "kept"),
         (Limits(("uneven",)), {"delivered": OTHER}, "broken"),
+        (Limits(("uneven",)), {"delivered": msgspec.structs.replace(OTHER, whole=True)}, "undecided"),
+        (Limits(("uneven",)), {"delivered": msgspec.structs.replace(SAME, whole=True)}, "kept"),
         (Limits(max_peak=101 * MIB), {}, "kept"),
         (Limits(max_peak=99 * MIB), {}, "broken"),
         (Limits(min_rate=1000.0), {}, "kept"),
         (Limits(min_rate=1300.0), {}, "broken"),
+        (Limits(min_rate=1300.0), {"delivered": msgspec.structs.replace(SAME, whole=True)}, "undecided"),
     ],
 )
 def test_a_limit_is_kept_broken_or_left_open(limits: Limits, records: dict[str, Any], state: str) -> None:

@@ -92,6 +92,8 @@ def test_relative_paths_start_where_the_command_was_given(folder: Path) -> None:
         ("other.py:make", (), "other.py: no such file"),
         ("train.py:make", ("count",), "--arg count: write name=value"),
         ("train.py:make", ("a-b=1",), "--arg a-b=1: write name=value"),
+        ("train.py:make", ("weight={0: 1.0}",), "--arg weight={0: 1.0}: only texts can be the keys of a dict"),
+        ("train.py:make", ("size=[(1, 2)]",), "no tuple can be in anything"),
     ],
 )
 def test_what_cannot_be_meant_is_said_before_anything_runs(

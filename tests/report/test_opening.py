@@ -118,7 +118,7 @@ def test_none_is_called_the_leanest_where_memory_cannot_be_told_apart_either() -
 def test_of_memory_that_varies_more_than_it_differs_none_is_the_leanest() -> None:
     seconds = {"numpy_to_numpy": 1.0, "mixed_copy": 0.199, "permutation_index": 0.2}
     chance = random.Random(1)
-    for spread, said in ((0.01, "the leanest of 2"), (20.0, "one of 2")):
+    for spread, said in ((0.01, "the leaner of 2"), (20.0, "one of 2")):
         records = [
             record(
                 name,
@@ -280,7 +280,10 @@ def test_of_pairs_the_one_that_gains_least_is_advised() -> None:
     found = _resized(pairs)
     (line,) = opening.advice([found])
     assert line.strategy == "opencv_antialiased_float"
-    assert "than `skimage_antialiased_float`, with the same output; 1 more such pair gains more" in line.because
+    assert (
+        "than `skimage_antialiased_float` with scale 0.5, with the same output; 1 more such pair gains more"
+        in line.because
+    )
 
 
 def test_a_cure_is_advised_with_its_price() -> None:

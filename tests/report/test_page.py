@@ -625,7 +625,7 @@ def test_the_published_set_begins_with_what_the_readme_says_whoever_has_measured
     assert "<code>record_format</code>" not in text[text.index(f'id="{reference.id}-start"') :].partition("Glossary")[0]
     assert "list_to_list" in start
     advised = start.partition("<h3>Findings")[2]
-    where = "(on reference-more with <code>TF_ENABLE_ONEDNN_OPTS=1</code>)"
+    where = "(on reference-more, measured with <code>TF_ENABLE_ONEDNN_OPTS=1</code> set)"
     assert advised.count(where) == advised.count(f"#{more.id}-") == 1
     claims_there = text[text.index(f'id="{reference.id}-claims"') :]
     assert f'<a href="#{more.id}-selection">' in claims_there[: claims_there.index("</table>")]
