@@ -512,7 +512,7 @@ def test_code_that_changes_meanwhile_ends_a_comparison(
         return timed(trial, corpus, **more)
 
     stand_in_for_trials(monkeypatch, edits)
-    with pytest.raises(InputError, match="the code or what is installed has changed since this began"):
+    with pytest.raises(InputError, match="the code, what is installed or the number of cores has changed"):
         _compare.run(plan)
     kept = log.read(log.log_path("tested"))
     assert len(kept) == 9, "it has ended with the case that was under way"

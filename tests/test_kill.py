@@ -328,7 +328,7 @@ class TestFullDisk:
     ) -> None:
         monkeypatch.setattr("tempfile.tempdir", str(disk))
         rest = "try:\n    open('much', 'wb').write(bytes(2**22))\nexcept OSError:\n    pass"
-        record = strategy(f"subprocess.Popen(['sleep', '100'])\n{rest}\ntime.sleep(3)\nreturn right")
+        record = strategy(f"{rest}\nsubprocess.Popen(['sleep', '100'])\ntime.sleep(3)\nreturn right")
         assert (record.status, "no room is left in TMPDIR" in record.message) == ("failed", True), record.message
 
     def test_where_others_have_filled_the_disk_no_strategy_has_failed(

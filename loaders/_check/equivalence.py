@@ -314,7 +314,7 @@ STANDING = {
     "shown": ("same",),
     "refuted": ("different",),
     "not shown": ("not shown yet",),
-    "not tested there": ("skipped",),
+    "not tested on this machine": ("skipped",),
 }
 """By what is said, the verdicts of ``Equivalence``."""
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     "--rounds",
     type=click.IntRange(min=1),
     envvar="LOADERS_ROUNDS",
-    help="Times each strategy runs (LOADERS_ROUNDS); beyond the 8th, only what is still open. With --minutes, not less "
-    "than 4. [default: by size]",
+    help="Times each strategy runs (LOADERS_ROUNDS); beyond the 8th, only what is still open. With --minutes, "
+    "at least 4, but at full size. [default: by size]",
 )
 @click.option(
     "--minutes",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -25,10 +27,11 @@ def say(message: str) -> None:
 
 def this_python() -> str:
     """Return how to call the Python that runs this: ``python`` only where that is the one."""
-    if shutil.which("python") == sys.executable:
+    if os.path.normcase(shutil.which("python") or "") == os.path.normcase(sys.executable):
         return "python"
     path = Path(sys.executable)
-    return shlex.quote(str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path))
+    said = str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+    return subprocess.list2cmdline([said]) if os.name == "nt" else shlex.quote(said)
 
 
 def print_json(document: object) -> None:

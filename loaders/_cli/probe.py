@@ -29,7 +29,12 @@ FORBIDDEN = ("growing", "bottleneck", "uneven")
 @click.option("--epochs", type=click.IntRange(min=2), help="Epochs of a trial. [default: 4]")
 @click.option("--trials", type=click.IntRange(min=1), help="Trials of a pipeline. [default: 3]")
 @options.minutes("How long two pipelines are compared for at most.")
-@click.option("--memory-limit", type=options.amount_of_memory, metavar="2GiB", help="End a trial that holds more.")
+@click.option(
+    "--memory-limit",
+    type=options.amount_of_memory,
+    metavar="2GiB",
+    help="End a trial that holds more. [default: 80 % of what is available]",
+)
 @click.option(
     "--deadline",
     type=click.FloatRange(min=0, min_open=True),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -81,10 +81,10 @@ def run_together(
             served = -1  # the round
             is_first = True
             for block in blocks(plans, records):
-                if block.plan.key != keys[block.plan.question]:
+                if _has_changed(block.plan, keys):
                     raise InputError(
-                        "the code or what is installed has changed since this began; what was measured is kept, and "
-                        "the same command measures what is there now"
+                        "the code, what is installed or the number of cores has changed since this began; what was "
+                        "measured is kept, and the same command measures what is there now"
                     )
                 for strategy in block.strategies:
                     trial = block.plan.trial(strategy, block.case, SEED + block.index)
@@ -98,15 +98,23 @@ def run_together(
                             say(f"trials run in fresh processes, which takes longer: {forks.reason}")
                         if latest is not None and clock() >= latest:
                             return records  # importing took what was left
-                    is_first = False
                     begin(trial)
                     forked = None if block.fresh or forks.reason else forks
                     record = _run_trial(block, trial, names[trial.question], forked, of_question)
                     if record:
+                        is_first = False
                         log.append(path, record)
                         of_question.append(record)
                         done(record)
     return records
+
+
+def _has_changed(plan: Plan, keys: Mapping[str, str]) -> bool:
+    """Whether what a plan's figures depend on has changed; a file that is just being written may be gone."""
+    try:
+        return plan.key != keys[plan.question]
+    except OSError:
+        return True
 
 
 def _used(plans: Sequence[Plan], records: Records, index: int) -> set[tuple[str, ...]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -14,6 +15,10 @@ from loaders._units import Count, Name
 
 MOST_KINDS, MOST_ARRAYS = 8, 12
 """Kinds of batches that are named, and arrays of one; the others are counted."""
+
+
+MOST_VALUES = 2**26
+"""Values of a sparse tensor, with its zeros, up to which it is compared."""
 
 
 class Epoch(msgspec.Struct, frozen=True):
@@ -98,6 +103,11 @@ def _is_whole(batch: Batch) -> bool:
     """Whether a batch counts as one sample though each of its arrays seems to hold several."""
     if len(batch[0]) != 1:
         return False
+    pictures = [
+        each for each in batch.arrays if len(shape := getattr(each, "shape", ())) == 3 and shape[-1] in (1, 3, 4)
+    ]
+    if len(pictures) == 1:
+        return False  # one sample, which is a picture with something beside it
     lengths = {len(each) if isinstance(each, list) else (*getattr(each, "shape", ()), 0)[0] for each in batch.arrays}
     return len(lengths) > 1 and min(lengths) > 1
 
@@ -127,7 +137,9 @@ def _column(leaf: Any, np: Any) -> Any:
     if hasattr(leaf, "dense_shape"):  # a sparse tensor
         import tensorflow as tf
 
-        leaf = tf.sparse.to_dense(leaf)
+        if math.prod(leaf.dense_shape.numpy().tolist()) > MOST_VALUES:
+            raise ValueError(f"a sparse tensor of {MOST_VALUES} values or more is not compared")
+        leaf = tf.sparse.to_dense(tf.sparse.reorder(leaf))
     if hasattr(leaf, "detach"):  # a torch tensor
         leaf = leaf.detach().cpu()
     if isinstance(leaf, Sequence):

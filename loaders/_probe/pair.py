@@ -68,6 +68,8 @@ def compared(a: Delivered, b: Delivered) -> str:
         if one.batches == other.batches:
             return f"Both deliver the same {one.samples} samples."
         return f"Both deliver the same {one.samples} samples, in {one.batches} and {other.batches} batches."
+    if a.whole or b.whole:
+        return "Whether they deliver the same samples is not known: these cannot be told apart in their batches."
     if one.samples != other.samples:
         return f"They deliver different samples: A {one.samples}, B {other.samples}."
     if a.kinds != b.kinds:

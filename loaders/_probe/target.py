@@ -74,10 +74,10 @@ def parse(text: str, given: tuple[str, ...] = (), directory: Path | None = None)
         if not separator or not name.isidentifier():
             raise InputError(f"--arg {each}: write name=value")
         arguments[name] = _literal(value)
-        if arguments[name] is not None and json.loads(json.dumps(arguments[name])) != arguments[name]:
+        if not _arrives(arguments[name]):
             raise InputError(
-                f"--arg {each}: only texts can be the keys of a dict, and no tuple can be in anything; name a function "
-                f"of your own that passes it"
+                f"--arg {each}: keys of a dict must be texts, and it may hold texts, numbers, lists and dicts only; "
+                f"name a function of your own that passes it"
             )
     return Target(place, function, arguments, str(here))
 
@@ -91,6 +91,14 @@ def _literal(text: str) -> Any:
         value = list(value)
     # What JSON has, so that it reaches the trial as it is.
     return value if isinstance(value, bool | int | float | str | list | dict | None) else text
+
+
+def _arrives(value: Any) -> bool:
+    """Whether a value reaches the trial as it is: through JSON."""
+    try:
+        return bool(json.loads(json.dumps(value)) == value)
+    except (TypeError, ValueError):
+        return False
 
 
 def load(target: Target) -> Callable[[], Any]:

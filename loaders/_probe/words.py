@@ -57,7 +57,8 @@ def _bottleneck(found: Found) -> Iterator[str]:
     wait, step = found.figures.get("wait_time"), found.step
     if step is None or wait is None:
         return
-    said = f"a step of {duration(step)} waits {estimated(wait, duration)} for its batch, the start of an epoch included"
+    start = ", the start of each epoch included" if found.steps is None else ""
+    said = f"a step of {duration(step)} waits {estimated(wait, duration)} for its batch{start}"
     if found.bottleneck == "yes":
         yield f"Loading holds up training: {said}, more than {percent(KEEPS_UP)} of the step."
     elif found.bottleneck == "no":
@@ -124,12 +125,13 @@ def _lines(found: Found) -> Iterator[tuple[str, str]]:
         steady_time="a steady epoch",
         epoch_time="the first epoch",
     )
-    yield from known(rate, throughput="samples a second")
+    is_whole = found.delivered is not None and found.delivered.whole
+    yield from known(rate, throughput="batches a second" if is_whole else "samples a second")
     if found.waits and found.step is not None:
         yield (
             f"a step of {duration(found.step)} waits",
-            f"{estimated(figures.get('wait_time'), duration)}; median {duration(found.waits.p50)}, 99th percentile "
-            f"{duration(found.waits.p99)}",
+            f"{estimated(figures.get('wait_time'), duration)}; later batches of an epoch: median "
+            f"{duration(found.waits.p50)}, 99th percentile {duration(found.waits.p99)}",
         )
     if (cores := found.utilisation) is not None:
         yield "cores kept busy", f"{cores:.2f} of {found.environment.cores}"

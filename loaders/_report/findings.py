@@ -48,7 +48,7 @@ from loaders._words import (
 )
 
 FAT = 2
-"""Peak memory over the baseline's: a slow strategy whose interval lies wholly above this is to be avoided."""
+"""Memory over the baseline's: a slow strategy whose interval lies wholly above this is to be avoided."""
 
 MANY = 10_000
 """The number of samples for which the growing strategies' memory is stated."""

@@ -329,12 +329,18 @@ def _medians(held: _Held, comparison: Comparison) -> tuple[int, int, list[str]]:
 
 
 def _tracked(row: Row) -> dict[str, tuple[Estimate | None, bool, Callable[[float], str]]]:
-    """Return the metrics that asv may track: the log's estimate, whether it is over logarithms, and its formatter."""
+    """Return the metrics that asv may track: the log's estimate, whether it is over logarithms, and its formatter.
+
+    Where some trials were forked and some were not, asv has one kind of them, and the log's estimates are of both.
+    """
+    mixed = 0 < len(row.forked) < row.samples
     found: dict[str, tuple[Estimate | None, bool, Callable[[float], str]]] = {
         figure.field: (row[figure.name], figure.scale == "ratio", UNITS[figure.unit])
         for figure in MEASURED.values()
-        if figure.unit in ASV_UNITS
+        if figure.unit in ASV_UNITS and (not mixed or figure.fresh_only)
     }
+    if mixed:
+        return found
     found[row.ranked_by] = row["time"], True, duration
     if row["peak_tree"]:  # the row's peak is that of the process tree
         del found["peak_memory"]

@@ -22,7 +22,7 @@ import time
 
 AWAITED = {signal.SIGTERM, getattr(signal, "SIGCHLD", signal.SIGTERM)}  # Windows, which has none, imports this too
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
-TRACKING = 1.0
+TRACKING, FEW, TRACKER = 1.0, 100, b"resource_tracker import main"
 
 
 def main() -> None:
@@ -129,12 +129,16 @@ def let_trackers_end(codes: dict[int, int]) -> None:
     """Kill all but Python's resource trackers, if there are any, and give these a second.
 
     A tracker removes the shared memory of a trial once all processes that used it have ended: nothing else does
-    (https://docs.python.org/3/library/multiprocessing.shared_memory.html).
+    (https://docs.python.org/3/library/multiprocessing.shared_memory.html). Not where there are so many processes that
+    they may be forking faster than they can be listed.
     """
     late = time.monotonic() + TRACKING
-    while (trackers := set(filter(tracks, found := below(os.getpid())))) and time.monotonic() < late:
+    while len(found := below(os.getpid())) <= FEW and time.monotonic() < late:
+        trackers = set(filter(tracks, found))
+        if not trackers:
+            return
         for pid in found - trackers:
-            with contextlib.suppress(ProcessLookupError):
+            with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.001)
         reap(codes)
@@ -144,7 +148,7 @@ def tracks(pid: int) -> bool:
     """Whether a process is a resource tracker."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:  # noqa: PTH123 - pathlib is not imported for this
-            return b"resource_tracker" in file.read()
+            return any(TRACKER in each and each.startswith(b"from ") for each in file.read().split(b"\0"))
     except (FileNotFoundError, ProcessLookupError):
         return False
 

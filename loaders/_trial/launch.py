@@ -106,7 +106,8 @@ def place(memory_limit: int | None, tasks: int) -> Iterator[Place]:
 
 def is_full() -> bool:
     """Whether the disk that trials work on is full."""
-    return shutil.disk_usage(tempfile.gettempdir()).free < ROOM
+    usage = shutil.disk_usage(tempfile.gettempdir())
+    return usage.total > 0 and usage.free < ROOM  # one without a limit, such as ramfs, has no size
 
 
 def no_room() -> InputError:

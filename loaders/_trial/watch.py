@@ -336,7 +336,9 @@ def _crash(code: int, place: Place) -> str:
     """Say how a process ended that could not report it itself, and what it leaves behind."""
     name = next((each.name for each in signal.Signals if each == -code), f"signal {-code}")
     how = f"the interpreter was ended by {name}" if code < 0 else f"exit code {code}"
-    last = [line for line in _tail(place.printed).splitlines() if line.strip()][-3:]
+    # A resource tracker, which ends last, warns of what it has removed.
+    ours = (line for line in _tail(place.printed).splitlines() if line.strip() and "warnings.warn(" not in line)
+    last = [line for line in ours if "resource_tracker" not in line][-3:]
     return "; ".join([how, *last, *[FULL] * launch.is_full()])
 
 

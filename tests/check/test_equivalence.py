@@ -182,9 +182,9 @@ def test_what_is_not_compared_is_not_shown() -> None:
     assert equivalence.standing([], found) == ""
     assert equivalence.standing(["caching", "decode", "resize", "batching"], found) == (
         "That forked trials measure the same as fresh ones is shown in caching; refuted in resize; "
-        "not shown in decode; not tested there in batching."
+        "not shown in decode; not tested on this machine in batching."
     )
-    assert equivalence.standing(["batching"], []).endswith("is not tested there in batching.")
+    assert equivalence.standing(["batching"], []).endswith("is not tested on this machine in batching.")
 
 
 def test_a_difference_in_words() -> None:

@@ -40,7 +40,7 @@ def test_batches_whose_samples_cannot_be_told_apart_say_so() -> None:
     assert _read([boxes], [boxes]).whole
     assert _read([pictures], [pictures]).whole
     alone = (np.zeros((224, 224, 3)), np.float32(1))
-    for known in (alone, (np.zeros((8, 4)), np.zeros(8)), {"text": "a", "number": 1}):
+    for known in (alone, (alone[0], np.zeros(10)), (np.zeros((8, 4)), np.zeros(8)), {"text": "a", "number": 1}):
         assert not _read([known], [known]).whole
 
 
@@ -54,6 +54,9 @@ def test_samples_of_a_sparse_tensor_are_compared_by_their_values() -> None:
     found = _read([made([0, 1, 2, 3])], [made([2, 0, 3, 1])])
     assert (found.only_first, found.only_second, found.same_order) == (0, 0, False)
     assert _read([made([0, 1, 2, 3])], [made([0, 1, 2, 2])]).only_first == 1
+    wide = tf.sparse.SparseTensor([[0, 0], [1, 10**8]], [1.0, 2.0], [2, 10**9])
+    with pytest.raises(ValueError, match="is not compared"):
+        _read([wide], [wide])
 
 
 @given(NUMBERS, st.integers(1, 7), st.integers(1, 7), st.randoms(use_true_random=False))

@@ -92,8 +92,10 @@ def test_relative_paths_start_where_the_command_was_given(folder: Path) -> None:
         ("other.py:make", (), "other.py: no such file"),
         ("train.py:make", ("count",), "--arg count: write name=value"),
         ("train.py:make", ("a-b=1",), "--arg a-b=1: write name=value"),
-        ("train.py:make", ("weight={0: 1.0}",), "--arg weight={0: 1.0}: only texts can be the keys of a dict"),
-        ("train.py:make", ("size=[(1, 2)]",), "no tuple can be in anything"),
+        ("train.py:make", ("weight={0: 1.0}",), "--arg weight={0: 1.0}: keys of a dict must be texts"),
+        ("train.py:make", ("size=[(1, 2)]",), "it may hold texts, numbers, lists and dicts only"),
+        ("train.py:make", ("shapes={(1, 2): 3}",), "--arg shapes={(1, 2): 3}: keys of a dict must be texts"),
+        ("train.py:make", ("names=[b'a']",), "it may hold texts, numbers, lists and dicts only"),
     ],
 )
 def test_what_cannot_be_meant_is_said_before_anything_runs(
