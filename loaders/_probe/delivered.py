@@ -103,13 +103,16 @@ def _is_whole(batch: Batch) -> bool:
     """Whether a batch counts as one sample though each of its arrays seems to hold several."""
     if len(batch[0]) != 1:
         return False
-    pictures = [
-        each for each in batch.arrays if len(shape := getattr(each, "shape", ())) == 3 and shape[-1] in (1, 3, 4)
+    shapes: list[tuple[int, ...]] = [
+        (len(each),) if isinstance(each, list) else tuple(getattr(each, "shape", ())) for each in batch.arrays
     ]
-    if len(pictures) == 1:
+    if sum(len(each) == len(PICTURE) and each[-1] in CHANNELS for each in shapes) == 1:
         return False  # one sample, which is a picture with something beside it
-    lengths = {len(each) if isinstance(each, list) else (*getattr(each, "shape", ()), 0)[0] for each in batch.arrays}
+    lengths = {each[0] if each else 0 for each in shapes}
     return len(lengths) > 1 and min(lengths) > 1
+
+
+PICTURE, CHANNELS = ("height", "width", "channels"), (1, 3, 4)
 
 
 def digests(batch: Batch) -> Iterator[bytes]:

@@ -120,7 +120,7 @@ def _of_pairs(comparison: Comparison, pairs: Sequence[Row]) -> _Draft:
     about = comparison.about
     line = Advice(comparison.question, about.when, _do(row), said, row.strategy)
     # The one that gains least was not picked for a large gain, so it needs no correction for the choice.
-    return _Draft(line, row.p_values.get("pair", 1.0) if _is_faster(row.pair) else 1.0, f"`{row.strategy}`: {ratio}")
+    return _Draft(line, row.p_values.get("pair", 1.0) if _matters(row.pair) else 1.0, f"`{row.strategy}`: {ratio}")
 
 
 def _of_fastest(comparison: Comparison, found: Headline, laws: Mapping[str, Law]) -> Iterator[_Draft]:
@@ -192,6 +192,13 @@ def _is_faster(judged: Judged | None) -> bool:
     return judged is not None and judged.verdict == "less" and judged.ratio.resolved
 
 
+def _matters(judged: Judged | None) -> bool:
+    """Whether a strategy is surely faster by as much as matters: nobody changes a loader for less."""
+    if judged is None or judged.ratio.high is None:
+        return False
+    return _is_faster(judged) and judged.ratio.high < 1 / TIME_MARGIN
+
+
 def _level(fit: Fitted, among: Sequence[Row], *, over_all: bool) -> list[Row]:
     """Return the strategies that cannot be told from the fastest, in the order of their times."""
     best = fit.best({row.strategy for row in among})
@@ -246,7 +253,7 @@ def _of_one(
         parts.append(_of_disk(row["disk"].value, row, baseline))
     said = ", ".join(parts) + others
     picked_from = sum(each is not baseline for each in among)
-    p_value = _p_value(fit, row, baseline, picked_from) if _is_faster(judged) else 1.0
+    p_value = _p_value(fit, row, baseline, picked_from) if _matters(judged) else 1.0
     doubt = f"whether `{row.strategy}` is faster than `{baseline.strategy}`{over}: {_open(judged)}"
     return _Draft(msgspec.structs.replace(line, because=said), p_value, doubt)
 
@@ -290,7 +297,9 @@ def _p_value(fit: Fitted, row: Row, baseline: Row, picked_from: int) -> float:
 
 
 def _open(judged: Judged | None) -> str:
-    return f"{times(judged)}{findings.DOUBTED}" if judged and judged.verdict == "less" else times(judged)
+    if judged is None or judged.verdict != "less":
+        return times(judged)
+    return f"{times(judged)}{findings.DOUBTED if _matters(judged) else ', and less than 10 % would not matter'}"
 
 
 def _of_disk(written: float, row: Row, baseline: Row) -> str:

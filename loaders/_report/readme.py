@@ -13,7 +13,7 @@ from loaders._check import equivalence
 from loaders._corpus._sources import PHOTOGRAPHS
 from loaders._errors import InputError
 from loaders._report import charts, findings, opening, sets
-from loaders._rows import EPOCHS, Comparison, Row, paired
+from loaders._rows import EPOCHS, Comparison, Row
 from loaders._trial.log import PUBLISHED
 from loaders._trial.record import Environment
 
@@ -30,7 +30,7 @@ CURES = Path("loaders/_probe/cures.json")
 
 PICTURED = "selection"
 
-MOST_LINES = 9
+MOST_LINES = 10
 """Lines of advice that fit on the first screen beside what to type."""
 
 
@@ -152,7 +152,7 @@ def _advice(lines: Sequence[opening.Advice], found: sets.ResultSet, comparisons:
     undecided = sum(not line.strategy for line in rest)
     more = f"Besides these, {len(rest) - undecided} decided and {undecided} undecided: [results]({RESULTS.as_posix()})."
     measured = f"{_where(found, named)} {versions}. Ratios have 95 % intervals over {over}."
-    about = " ".join([opening.MATTERS, _baselines(named), *([more] if rest else []), measured])
+    about = " ".join(filter(None, [opening.MATTERS, _baselines(shown, named), more if rest else "", measured]))
     return "\n".join([*_table(shown, found, comparisons), "", f"*{about}*"])
 
 
@@ -166,15 +166,16 @@ def _where(found: sets.ResultSet, comparisons: Sequence[Comparison]) -> str:
     return f"Measured on {found.origin.machine}, unless a line says otherwise. {_machines(found, comparisons)};"
 
 
-def _baselines(comparisons: Sequence[Comparison]) -> str:
-    """Return Markdown that describes what strategies are held against."""
-    held: dict[str, str] = {}
-    for each in comparisons:
-        first = each.cases[0][1]
-        against = {row.matches for row in paired(first)} or {row.strategy for row in first if row.is_baseline}
-        held |= {row.strategy: row.label for row in first if row.strategy in against}
+def _baselines(lines: Sequence[opening.Advice], comparisons: Sequence[Comparison]) -> str:
+    """Return Markdown that describes what the strategies that are advised are held against."""
+    held = {
+        row.strategy: row.label
+        for each in comparisons
+        for row in each.cases[0][1]
+        if any(f"than `{row.strategy}`" in line.because for line in lines if line.question == each.question)
+    }
     said = "; ".join(f"`{name}`: {label.rstrip('.')}" for name, label in held.items())
-    return f"Held against {said}."
+    return f"What they are held against: {said}." if said else ""
 
 
 def _first(lines: Sequence[opening.Advice]) -> list[opening.Advice]:
@@ -216,7 +217,7 @@ def _results(
         "",
         *_table(lines, found, comparisons),
         "",
-        _baselines(_named(lines, comparisons)),
+        _baselines(lines, _named(lines, comparisons)),
         "",
         f"{opening.MATTERS} {opening.CORRECTED} {_where(found, comparisons).rstrip(';')}.",
     ]

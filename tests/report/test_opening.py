@@ -91,6 +91,14 @@ def test_of_those_that_cannot_be_told_apart_the_leanest_is_advised() -> None:
     assert "the leanest of 3 that cannot be told apart" in line.because
 
 
+@pytest.mark.parametrize(("seconds", "advised"), [(0.93, ""), (0.6, "permutation_index")])
+def test_what_is_faster_by_less_than_matters_is_not_advised(seconds: float, advised: str) -> None:
+    times = {"numpy_to_numpy": 1.0, "permutation_index": seconds}
+    (line,) = opening.advice([_measured(times, {"permutation_index": 3.0}, spread=0.005)])
+    assert line.strategy == advised
+    assert ("and less than 10 % would not matter" in line.because) == (not advised)
+
+
 def test_what_needs_an_installation_gives_way_to_what_needs_none_unless_it_is_faster() -> None:
     memory = {"path_generator": 0.0, "path_generator_pool": 0.0, "pool_simplejpeg": 0.0}
     for seconds, taken in ((0.5, "path_generator_pool"), (0.3, "pool_simplejpeg")):
