@@ -127,11 +127,10 @@ def _comparisons(records: Iterable[Record]) -> list[dict[str, dict[int, float]]]
     return found
 
 
-def _times(records: Iterable[Record]) -> list[tuple[str, dict[str, dict[int, float]]]]:
+def _times(records: Iterable[Record], *, alike: bool = False) -> list[tuple[str, dict[str, dict[int, float]]]]:
     """Return the question and the times of every comparison, by strategy and round: steady times if all have them.
 
-    Of several runs of a case the newest counts, as on the page, and of that its forked trials if it has any: what makes
-    all fresh ones slower is no noise, and nothing that a round has in common.
+    Of several runs of a case the newest counts, as on the page; with ``alike``, only its forked trials if it has any.
     """
     groups: dict[tuple[Any, ...], dict[str, list[Record]]] = {}
     for record in records:
@@ -142,7 +141,7 @@ def _times(records: Iterable[Record]) -> list[tuple[str, dict[str, dict[int, flo
     found = []
     for runs in groups.values():
         newest = max(runs.values(), key=lambda run: run[0].started)
-        group = [record for record in newest if record.process == "forked"] or newest
+        group = [record for record in newest if alike and record.process == "forked"] or newest
         steady = all(record.metrics.steady_time for record in group)
         times: dict[str, dict[int, float]] = {}
         for record in group:
@@ -600,7 +599,7 @@ def pairing(records: Iterable[Record]) -> list[Count]:
 
     known = _registry.questions()
     correlations, gains = [], []
-    for question, times in _times(records):
+    for question, times in _times(records, alike=True):  # what makes all fresh ones slower is not shared by chance
         if question not in known or known[question].calibrates:
             continue
         baseline = times.pop(_registry.baseline(question).name, {})
