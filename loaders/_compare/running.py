@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -68,7 +68,6 @@ def run_together(
         path = log.log_path(machine.machine_name())
         log.refuse_other_processor(path, machine.processor())
         logged = log.read(path, say)
-        keys = {each.question: each.key for each in plans}
         names, records = _continued(plans, logged, anew=anew)
         before = [record for of_question in records.values() for record in of_question]
         if before:
@@ -81,7 +80,7 @@ def run_together(
             served = -1  # the round
             is_first = True
             for block in blocks(plans, records):
-                if _has_changed(block.plan, keys):
+                if not _is_of(names[block.plan.question], block.plan):
                     raise InputError(
                         "the code, what is installed or the number of cores has changed since this began; what was "
                         "measured is kept, and the same command measures what is there now"
@@ -109,12 +108,12 @@ def run_together(
     return records
 
 
-def _has_changed(plan: Plan, keys: Mapping[str, str]) -> bool:
-    """Whether what a plan's figures depend on has changed; a file that is just being written may be gone."""
+def _is_of(run: str, plan: Plan) -> bool:
+    """Whether a run is of what a plan's figures depend on now; a file that is just being written may be gone."""
     try:
-        return plan.key != keys[plan.question]
+        return run.endswith(f"-{plan.key}")
     except OSError:
-        return True
+        return False
 
 
 def _used(plans: Sequence[Plan], records: Records, index: int) -> set[tuple[str, ...]]:

@@ -221,9 +221,14 @@ def count(arrays: Sequence[Any]) -> int:
     if not shapes:
         return 0
     first = {shape[0] if shape else None for shape in shapes}
-    is_picture = len(shapes) == 1 and len(shapes[0]) == 3 and shapes[0][-1] in (1, 3, 4)
     (length, *others) = first
-    return 1 if others or length is None or is_picture else length
+    is_alone = len(shapes) == 1 and is_picture(shapes[0])
+    return 1 if others or length is None or is_alone else length
+
+
+def is_picture(shape: Sequence[int]) -> bool:
+    """Whether an array of this shape seems to be one picture: height, width and channels."""
+    return len(shape) == 3 and shape[-1] in (1, 3, 4)
 
 
 def _shape(leaf: Any) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from loaders._probe.adapt import SCALARS, Batch
+from loaders._probe.adapt import SCALARS, Batch, is_picture
 from loaders._units import Count, Name
 
 MOST_KINDS, MOST_ARRAYS = 8, 12
@@ -106,13 +106,10 @@ def _is_whole(batch: Batch) -> bool:
     shapes: list[tuple[int, ...]] = [
         (len(each),) if isinstance(each, list) else tuple(getattr(each, "shape", ())) for each in batch.arrays
     ]
-    if sum(len(each) == len(PICTURE) and each[-1] in CHANNELS for each in shapes) == 1:
+    if sum(map(is_picture, shapes)) == 1:
         return False  # one sample, which is a picture with something beside it
     lengths = {each[0] if each else 0 for each in shapes}
     return len(lengths) > 1 and min(lengths) > 1
-
-
-PICTURE, CHANNELS = ("height", "width", "channels"), (1, 3, 4)
 
 
 def digests(batch: Batch) -> Iterator[bytes]:

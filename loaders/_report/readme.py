@@ -146,24 +146,19 @@ def _advice(lines: Sequence[opening.Advice], found: sets.ResultSet, comparisons:
     """Return Markdown: the advice for which there is room, and how much more there is."""
     shown = _first(lines)
     versions = ", ".join(f"{name} {each}" for name, each in found.versions.items() if each)
-    named = _named(shown, comparisons)
+    named = [each for each in comparisons if any(line.question == each.question for line in shown)]
     over = _words.in_rounds(_words.fewest_rounds(named), max((each.rounds for each in named), default=0))
     rest = [line for line in lines if line not in shown]
     undecided = sum(not line.strategy for line in rest)
     more = f"Besides these, {len(rest) - undecided} decided and {undecided} undecided: [results]({RESULTS.as_posix()})."
-    measured = f"{_where(found, named)} {versions}. Ratios have 95 % intervals over {over}."
-    about = " ".join(filter(None, [opening.MATTERS, _baselines(shown, named), more if rest else "", measured]))
+    measured = f"{_where(found, named)}; {versions}. Ratios have 95 % intervals over {over}."
+    about = " ".join(filter(None, [opening.MATTERS, _baselines(shown, comparisons), more if rest else "", measured]))
     return "\n".join([*_table(shown, found, comparisons), "", f"*{about}*"])
-
-
-def _named(lines: Sequence[opening.Advice], comparisons: Sequence[Comparison]) -> list[Comparison]:
-    """Return the comparisons that lines rest on."""
-    return [each for each in comparisons if any(line.question == each.question for line in lines)]
 
 
 def _where(found: sets.ResultSet, comparisons: Sequence[Comparison]) -> str:
     """Say on which machine lines were measured, and describe it and the others."""
-    return f"Measured on {found.origin.machine}, unless a line says otherwise. {_machines(found, comparisons)};"
+    return f"Measured on {found.origin.machine}, unless a line says otherwise. {_machines(found, comparisons)}"
 
 
 def _baselines(lines: Sequence[opening.Advice], comparisons: Sequence[Comparison]) -> str:
@@ -217,9 +212,9 @@ def _results(
         "",
         *_table(lines, found, comparisons),
         "",
-        _baselines(lines, _named(lines, comparisons)),
+        _baselines(lines, comparisons),
         "",
-        f"{opening.MATTERS} {opening.CORRECTED} {_where(found, comparisons).rstrip(';')}.",
+        f"{opening.MATTERS} {opening.CORRECTED} {_where(found, comparisons)}.",
     ]
     for comparison in comparisons:
         case, rows = comparison.cases[0]

@@ -318,6 +318,16 @@ def test_batches_are_said_as_they_were_measured() -> None:
     assert "extrapolated" not in source_in_words(found)
 
 
+def _leave(found: race.Race, amounts: list[int]) -> None:
+    """Leave a round of trials with these amounts of images, as this machine and software make them."""
+    for each in made.records(amounts, 1):
+        environment = msgspec.structs.replace(
+            each.environment, cpu=machine.processor(), commit=machine.commit(), packages=machine.packages()
+        )
+        ran = {"environment": environment, "started": datetime.now(UTC).isoformat(), "metrics": Metrics()}
+        log.append(found.directory / log.NAME, msgspec.structs.replace(each, **ran))
+
+
 @pytest.mark.parametrize("change", ["nothing", "written over", "gone", "another version", "another commit"])
 def test_a_race_goes_on_only_with_the_same_images_and_software(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
@@ -328,12 +338,7 @@ def test_a_race_goes_on_only_with_the_same_images_and_software(
     for path, _ in files:
         os.utime(path, (1e9, 1e9))
     first = race.prepare(asked, files, 1000.0)
-    for each in made.records(first.amounts, 1):
-        environment = msgspec.structs.replace(
-            each.environment, cpu=machine.processor(), commit=machine.commit(), packages=machine.packages()
-        )
-        ran = {"environment": environment, "started": datetime.now(UTC).isoformat(), "metrics": Metrics()}
-        log.append(first.directory / log.NAME, msgspec.structs.replace(each, **ran))
+    _leave(first, first.amounts)
     if change == "written over":
         made.image(Path(files[0][0]), 7, 48, 64)
         os.utime(files[0][0], (time.time() + 60, time.time() + 60))
@@ -356,12 +361,7 @@ def test_a_race_that_ended_in_its_first_amount_goes_on_with_all_of_them(
     for path, _ in files:
         os.utime(path, (1e9, 1e9))
     first = race.prepare(asked, files, 1000.0)
-    for each in made.records(first.amounts[:1], 1):
-        environment = msgspec.structs.replace(
-            each.environment, cpu=machine.processor(), commit=machine.commit(), packages=machine.packages()
-        )
-        ran = {"environment": environment, "started": datetime.now(UTC).isoformat(), "metrics": Metrics()}
-        log.append(first.directory / log.NAME, msgspec.structs.replace(each, **ran))
+    _leave(first, first.amounts[:1])
     again = race.prepare(asked, files, 10.0)  # and it now seems to be slower
     assert again.records
     assert (again.amounts, again.sample) == (first.amounts, first.sample)

@@ -15,6 +15,8 @@ import pytest
 from loaders._trial import keeper
 from tests.conftest import EACH_START, ROOT, Strategy
 
+EACH_END = pytest.mark.parametrize("end", ["return right", "raise ValueError", "time.sleep(60)", "os._exit(1)"])
+
 
 def _gone(pid: int) -> bool:
     deadline = time.monotonic() + 5
@@ -26,7 +28,7 @@ def _gone(pid: int) -> bool:
 
 
 @EACH_START
-@pytest.mark.parametrize("end", ["return right", "raise ValueError", "time.sleep(60)", "os._exit(1)"])
+@EACH_END
 def test_no_child_process_outlives_its_trial(strategy: Strategy, tmp_path: Path, end: str) -> None:
     """A child that detached itself from its parent, the hardest kind, included."""
     pids = tmp_path / "pids"
@@ -45,7 +47,7 @@ def test_no_child_process_outlives_its_trial(strategy: Strategy, tmp_path: Path,
 
 @EACH_START
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a keeper")
-@pytest.mark.parametrize("end", ["return right", "raise ValueError", "time.sleep(60)", "os._exit(1)"])
+@EACH_END
 def test_no_shared_memory_outlives_its_trial(strategy: Strategy, tmp_path: Path, end: str) -> None:
     """Python's resource tracker removes it, if it is left the time; a worker that uses it too keeps it waiting."""
     names = tmp_path / "names"
