@@ -6,6 +6,7 @@ SETUP := $(VENV)/.made
 LOADERS := $(BIN)/python -m loaders
 
 TORCH ?= torch==2.13.0
+ENGINES := $(VENV)/.engines-$(subst =,-,$(TORCH))
 SITE := .asv/html
 MINUTES ?= 4
 # Several tests at a time: mostly they wait, for imports, deadlines and processes.
@@ -29,10 +30,10 @@ $(SETUP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[report]' --group dev
 	@touch $@
 
-engines: $(VENV)/.engines ## Install what is compared with TensorFlow: other engines, decoders, torch
+engines: $(ENGINES) ## Install what is compared with TensorFlow: other engines, decoders, torch
 
 # torch for Linux is gigabytes of CUDA on PyPI; a CPU build is taken where pip finds one of this version.
-$(VENV)/.engines: $(SETUP)
+$(ENGINES): $(SETUP)
 	$(BIN)/python -m pip install --quiet --editable '.[engines]'
 	$(BIN)/python -m pip install --quiet '$(TORCH)'
 	@touch $@

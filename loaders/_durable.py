@@ -9,7 +9,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-BUILDING = "building-"
+BUILDING = ".loaders-building-"
+"""Whoever names a directory for LOADERS_CACHE may have put something else there: nothing of theirs is called this."""
 
 
 def write(path: Path, text: str) -> None:
@@ -17,7 +18,7 @@ def write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8", newline="\n")
         sync(temporary)
         temporary.replace(path)
     except BaseException:
@@ -64,6 +65,6 @@ def remove_abandoned(directory: Path, prefix: str) -> None:
     import psutil
 
     for path in directory.glob(f"{prefix}*"):
-        pid = path.name.removeprefix(prefix).partition("-")[0]
-        if pid.isdecimal() and not psutil.pid_exists(int(pid)):
+        pid, *ending = path.name.removeprefix(prefix).split("-")
+        if ending and pid.isdecimal() and not psutil.pid_exists(int(pid)):
             shutil.rmtree(path, ignore_errors=True)

@@ -43,6 +43,13 @@ def amount(count: float) -> str:
     return f"{mebibytes:.0f} MiB" if abs(mebibytes) >= 99.95 else f"{mebibytes:.1f} MiB"
 
 
+def enough(count: float) -> str:
+    """Return an amount of memory rounded up, for what it must not be below: 731.4 MiB do not fit into 731 MiB."""
+    mebibytes = count / 2**20
+    digits = 1 if abs(mebibytes) >= 99.95 else 10
+    return amount(math.ceil(mebibytes * digits - 1e-6) / digits * 2**20)
+
+
 def small_amount(count: float) -> str:
     """Return the memory that a sample adds, in KiB: ``588 KiB``, ``0.10 KiB``."""
     return f"{_digits(count / 2**10)} KiB"
@@ -221,11 +228,11 @@ def figure_in_words(figure: Figure, row: Row) -> str:
 
 def level(growth: str | None, level: Estimate | None, held: Estimate | None) -> str:
     """Put a verdict on memory over the steps into words, with the level and how much the allocator holds."""
-    if growth is None or level is None:
+    if level is None:
         return "undecided: too few steps"
     kept = held.value if held and 2**20 <= held.value <= level.value else 0.0
     whose = f", {amount(kept)} of it held by the allocator" if kept else ""
-    return f"{growth} at {amount(level.value)}{whose}"
+    return f"{growth or 'undecided'} at {amount(level.value)}{whose}"
 
 
 def over_steps(row: Row) -> str:
@@ -345,10 +352,7 @@ def measure_on(comparison: Comparison) -> list[str]:
     words = ["python", "-m", "loaders", "compare", comparison.question, *conditions(comparison)]
     if any(row.case != about.default_case for row in comparison.unmeasured):
         words.append("--all-cases")
-    is_default = any(
-        {**row.case, about.size_axis: ""} == {**about.default_case, about.size_axis: ""}
-        for row in comparison.unmeasured
-    )
+    is_default = any(about.is_default(row.case) for row in comparison.unmeasured)
     has_bench = (
         comparison.size == "small" and is_default and not about.apart and not comparison.data.startswith("own folder")
     )

@@ -23,6 +23,7 @@ from loaders._claims._evidence import (
     above,
     all_of,
     below,
+    both,
     gain,
     less_than,
     light,
@@ -33,7 +34,7 @@ from loaders._claims._evidence import (
     unchanged,
     within,
 )
-from loaders._claims._figures import PICTURE_BYTES
+from loaders._claims._figures import PICTURE_BYTES, at_readers_amount, leaner
 from loaders._claims.resize import LEAK
 from loaders._contract import OrderQuality
 from loaders._judge import Difference, fitted
@@ -602,6 +603,7 @@ PLANTED: list[tuple[str, str, list[Comparison]]] = [
     ("K6", HOLDS, _k6("timed out in 1: after 600 s", ROUNDS - 1)),
     ("K6", HOLDS, _k6("timed out: after 600 s", 0)),
     ("K6", FAILS, _k6("ok", ROUNDS)),
+    ("K6", FAILS, _k6("failed in 1 of 6: TimeoutError: timed out", ROUNDS - 1)),
     ("K6", OPEN, _k6("ok", 1, 1)),
     ("K6", OPEN, _k6("failed: no keras", 0)),
     ("K7", HOLDS, _k7("growing", "flat")),
@@ -863,3 +865,34 @@ def test_growth_pairs_no_fresh_and_forked_trials() -> None:
     assert grown([0, 1]).rounds == ROUNDS - 2
     with pytest.raises(NotMeasuredError, match="no round has both"):
         grown(list(range(ROUNDS)))
+
+
+def test_of_less_than_the_instrument_resolves_no_gain_is_shown() -> None:
+    """However small the spread: the page calls such a difference unresolved."""
+
+    def shown(peak: float) -> Shown:
+        rows = [
+            _row("resize", name, {"scale": "0.5"}, peak=each * MIB, spread=0.001)
+            for name, each in (("skimage_resize_ubyte", 8.0), ("skimage_resize_astype", peak))
+        ]
+        names = ("skimage_resize_astype", "skimage_resize_ubyte")
+        return leaner(Figures([_comparison("resize", rows)]), "resize", *names, scale="0.5")[0].shown
+
+    assert shown(6.5).holds < 0.001
+    close = shown(7.6)
+    assert close.fails < 0.001, "it is no gain that matters"
+    assert (close.holds, close.partly) == (1.0, 1.0)
+
+
+def test_the_surest_of_several_that_fail_is_corrected_for_their_number() -> None:
+    found = both(Shown(holds=0.5, fails=0.01), Shown(holds=0.2, fails=0.9), Shown(fails=0.02))
+    assert (found.holds, found.fails) == (1.0, pytest.approx(0.03))
+
+
+def test_no_number_of_rounds_is_named_for_a_prediction() -> None:
+    """Its interval holds a single trial and a fixed share: it does not end at 0."""
+    points = {each: _sampled(each * MIB, str(each), 0.002) for each in (40, 160, 640)}
+    part, said = at_readers_amount(law(points), 10_000 * MIB)
+    assert "with 10,000" in said
+    assert part.difference is not None
+    assert part.rounds(1e-300) is None

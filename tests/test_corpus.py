@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import io
 import os
 import shutil
@@ -7,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +18,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from loaders._corpus import Corpus, _sources, cache_root, open_corpus
-from loaders._corpus._manifest import spread
+from loaders._corpus._manifest import LeftOut, spread
 from loaders._errors import InputError
 
 
@@ -121,6 +123,51 @@ def test_sixteen_bits_keep_their_brightness(tmp_path: Path) -> None:
         assert np.asarray(image).mean() == pytest.approx(40_000 / 256, abs=2)
 
 
+def test_what_exif_turns_is_turned_for_every_decoder(tmp_path: Path) -> None:
+    """OpenCV turns it and TensorFlow does not: all others would deliver a wrong picture."""
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    picture = Image.new("RGB", (60, 40))
+    picture.paste((255, 0, 0), (0, 0, 30, 40))  # the left half, which is above once it is turned
+    picture.save(tmp_path / "upright.jpg", exif=exif)
+    found = open_corpus("tiny", tmp_path)
+    assert found.manifest.converted == {"turned RGB JPEG": 1}
+    with Image.open(found.image_paths[0]) as image:
+        assert image.size == (40, 60)
+        assert image.getexif().get(0x0112, 1) == 1
+        red = np.asarray(image)[..., 0]
+    assert red[:25].min() > 200
+    assert red[35:].max() < 50
+    (shown,) = found.manifest.images
+    assert (shown.width, shown.height) == (40, 60)
+
+
+@pytest.mark.parametrize("kind", ["straight", "damaged", "several"])
+def test_a_jpeg_that_nothing_turns_stays_as_it_is(tmp_path: Path, kind: str) -> None:
+    """Neither damaged EXIF data nor a second picture, as cameras write it, is a reason to decode and encode it."""
+    exif = Image.Exif()
+    exif[0x0112] = 1
+    picture = Image.new("RGB", (60, 40), (10, 200, 90))
+    if kind == "several":
+        picture.save(tmp_path / "a.jpg", format="MPO", save_all=True, append_images=[picture])
+    else:
+        picture.save(tmp_path / "a.jpg", exif=b"Exif\0\0MM\0*\xff\xff\xff\xff" if kind == "damaged" else exif)
+    found = open_corpus("tiny", tmp_path)
+    assert found.manifest.converted == {}
+    assert Path(found.image_paths[0]).read_bytes() == (tmp_path / "a.jpg").read_bytes()
+
+
+def test_a_folder_that_may_not_be_read_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "cat").mkdir()
+
+    def refused(self: Path) -> Iterator[Path]:
+        raise PermissionError(errno.EACCES, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "iterdir", refused)  # root, which CI may be, may read anything
+    left_out = _sources.read(_sources.Found(tmp_path / "cat", "cat", "cat", "cat"))
+    assert left_out == LeftOut("cat", "cannot be read: Permission denied")
+
+
 def test_unreadable_files_are_named_counted_and_left_out(odd: Path) -> None:
     whole = (odd / "cat" / "rgb.jpg").read_bytes()
     (odd / "cat" / "cut.jpg").write_bytes(whole[: len(whole) // 2])
@@ -219,7 +266,7 @@ def test_a_folder_without_images_is_a_clear_error(tmp_path: Path, kind: str) -> 
             (folder / f"{index}.jpg").write_text("x")
     with pytest.raises(InputError, match=expected):
         open_corpus("tiny", folder)
-    assert list(cache_root().glob("building-*")) == []
+    assert list(cache_root().glob(".loaders-building-*")) == []
 
 
 @pytest.mark.parametrize("damage", ["flip", "delete", "manifest", "empty"])
@@ -275,19 +322,24 @@ def test_a_full_cache_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_a_builder_that_was_killed_leaves_nothing_in_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOADERS_CACHE", str(tmp_path))
+    own = [
+        tmp_path / name for name in ("building-2024", "building-12-photos")
+    ]  # whoever named the place has others there
+    for each in own:
+        each.mkdir()
     builder = subprocess.Popen(
         [sys.executable, "-c", "from loaders._corpus import open_corpus; open_corpus('small')"],
         stderr=subprocess.DEVNULL,
     )
     deadline = time.monotonic() + 60
-    while not list(tmp_path.glob("building-*/images/*.jpg")):
+    while not list(tmp_path.glob(".loaders-building-*/images/*.jpg")):
         assert time.monotonic() < deadline, "the builder did not begin"
         time.sleep(0.01)
     builder.send_signal(signal.SIGKILL)
     builder.wait()
-    assert len(list(tmp_path.iterdir())) == 1
+    assert len(list(tmp_path.iterdir())) == 1 + len(own)
     built = open_corpus("tiny")
-    assert [path.name for path in tmp_path.iterdir()] == [built.root.name]
+    assert set(tmp_path.iterdir()) == {built.root, *own}
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux takes any bytes as a file's name")

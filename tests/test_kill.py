@@ -177,7 +177,7 @@ def test_killed_while_it_builds_a_corpus_it_builds_it_again_and_tidies_up(tmp_pa
         process.kill()
         process.communicate()
         assert run.left() == []
-        assert [path for path in cache.iterdir() if not path.name.startswith("building-")] == []
+        assert [path for path in cache.iterdir() if not path.name.startswith(".loaders-building-")] == []
     process = run.start(LOADERS_CACHE=str(cache))
     _wait_until(run.read)
     process.terminate()

@@ -235,6 +235,9 @@ def test_the_file_is_shown_before_it_is_written(run: Callable[..., Result], tmp_
     assert done.stdout == asked.stdout == path.read_text()
     assert "Nothing was sent" in done.stderr
     assert "git add --force" in done.stderr
+    (path.parent.parent / "eve").mkdir()  # where a disk was full, or asv has left something
+    there = run("eve", "--yes")
+    assert (there.exit_code, "eve exists: choose another name" in there.stderr) == (2, True)
     again = run("ada", "--yes")
     assert (again.exit_code, "choose another name" in again.stderr) == (2, True)
     checked = run("ada", "--check")

@@ -20,6 +20,7 @@ from loaders._words import (
     disturbed,
     duration,
     elsewhere,
+    enough,
     estimated,
     factor,
     fatter,
@@ -152,12 +153,22 @@ def test_when_a_conversion_has_paid_for_itself(convert: Estimate | None, saved: 
     assert pays_off(convert, saved) == words
 
 
+@pytest.mark.parametrize(
+    ("count", "words"), [(731.4, "732 MiB"), (731.0, "731 MiB"), (9.21, "9.3 MiB"), (9.2, "9.2 MiB")]
+)
+def test_what_something_fits_into_is_rounded_up(count: float, words: str) -> None:
+    assert enough(count * MIB) == words
+
+
 def test_a_level_says_who_holds_it() -> None:
     mib = 2**20
     held = level("plateau", _estimate(567 * mib), _estimate(350 * mib))
     assert held == "plateau at 567 MiB, 350 MiB of it held by the allocator"
     assert level("flat", _estimate(12 * mib), _estimate(0)) == "flat at 12.0 MiB"
     assert level(None, None, None) == "undecided: too few steps"
+    assert level(None, _estimate(12 * mib), _estimate(0)) == "undecided at 12.0 MiB", (
+        "long enough, and no trial decides"
+    )
 
 
 @pytest.mark.parametrize(

@@ -174,7 +174,7 @@ def _verdict(
         case "not worth installing":
             return f"not worth installing {one.needs}: not shown to be {WORTH:g} times as fast as what needs no more"
         case "does not fit":
-            return f"does not fit: needs up to {_words.amount(high)} for {settings.samples} samples"
+            return f"does not fit: needs up to {_words.enough(high)} for {settings.samples} samples"
         case "memory unknown":
             return f"memory unknown for {settings.samples} samples: {why}"
         case "time unknown":
@@ -243,7 +243,7 @@ def _why(decision: Decision, reckoned: Reckoned, settings: Settings, source: Sou
     if memory and memory.high is not None:
         kind = f" ({law.kind})" if law.kind != "unknown" else ""
         how = f", by {sets}" if source and (sets := _words.sampled(source.peaks)) else ""
-        yield f"It needs at most {_words.amount(memory.high)} for {settings.samples} samples{kind}{how}."
+        yield f"It needs at most {_words.enough(memory.high)} for {settings.samples} samples{kind}{how}."
     chosen = next(each for each in reckoned.candidates if each.name == winner)
     if chosen.settings:
         yield f"Its process needs {chosen.settings} in its environment."
@@ -294,7 +294,7 @@ def _why_not(
         least = min(bounds, key=lambda name: (bounds[name], name))
         yield (
             f"No {other}strategy is certain to fit into {_words.amount(settings.memory)} with {settings.samples} "
-            f"samples. {least} would fit into {_words.amount(bounds[least])}."
+            f"samples. {least} would fit into {_words.enough(bounds[least])}."
         )
         if unknown:
             why = _first_reason(unknown, reckoned)

@@ -140,6 +140,11 @@ def gain(margin: float) -> Test:
     return test
 
 
+def no_gain(margin: float) -> Test:
+    """Fail if any gain is smaller than the margin; of less than the instrument resolves, no gain can be shown."""
+    return lambda each: Shown(fails=each.p_above(1 / margin))
+
+
 def opposite_of(part: Part) -> Part:
     """Return a part that holds where another fails."""
     shown = Shown(part.shown.fails, part.shown.holds, part.shown.partly)
@@ -172,8 +177,8 @@ def _twice(p: float) -> float:
 
 
 def both(*shown: Shown) -> Shown:
-    """Combine conditions that must all hold: the result fails if any of them fails."""
-    return Shown(max(each.holds for each in shown), min(each.fails for each in shown))
+    """Combine conditions that must all hold: any of them that fails will do, which is corrected for their number."""
+    return Shown(max(each.holds for each in shown), min(1.0, len(shown) * min(each.fails for each in shown)))
 
 
 def less_than(estimate: Estimate | None, bound: float) -> Difference:

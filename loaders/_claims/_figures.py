@@ -14,12 +14,14 @@ from loaders._claims._evidence import (
     Test,
     above,
     gain,
+    known,
     less_than,
     margin_of_two,
+    no_gain,
     part_of,
     ratio_of,
 )
-from loaders._judge import TIME_MARGIN
+from loaders._judge import RESOLUTION, TIME_MARGIN
 from loaders._law import Law
 from loaders._words import amount, duration, estimated, multiple, small_amount
 
@@ -47,8 +49,10 @@ def ratio(
 
 
 def leaner(figures: Figures, question: str, one: str, other: str, **case: str) -> tuple[Part, str]:
-    margin = margin_of_two(figures.row(question, one, **case), figures.row(question, other, **case))
-    return ratio(figures, question, one, other, "peaks", gain(margin), **case)
+    rows = [figures.row(question, each, **case) for each in (one, other)]
+    first, second = (known(row["peak"]).value for row in rows)
+    test = gain if abs(first - second) >= RESOLUTION else no_gain
+    return ratio(figures, question, one, other, "peaks", test(margin_of_two(*rows)), **case)
 
 
 def faster(figures: Figures, question: str, one: str, other: str, **case: str) -> tuple[Part, str]:
@@ -68,7 +72,8 @@ def at_readers_amount(law: Law, memory: float) -> tuple[Part, str]:
         return Part(Shown()), f"with {PICTURES:,} pictures unknown ({law.why})"
     each = f"{estimated(law.per_sample, small_amount)} a picture, " if law.per_sample else ""
     said = f"{each}so {estimated(needed, gigabytes)} with {PICTURES:,}"
-    return part_of(less_than(needed, memory), above()), said
+    away = less_than(needed, memory)
+    return Part(above()(away), away), said  # a prediction's interval does not end at 0, however many rounds there are
 
 
 def gigabytes(count: float) -> str:

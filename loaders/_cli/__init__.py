@@ -27,6 +27,9 @@ class Group(click.Group):
         except InputError as error:
             click.echo(f"error: {error}", err=True)
             ctx.exit(2)
+        except click.Abort:  # at a question; nothing was begun
+            click.echo("interrupted; nothing was written", err=True)
+            ctx.exit(130)
         except KeyboardInterrupt:
             click.echo("interrupted; finished trials are kept, and the same command resumes", err=True)
             ctx.exit(130)

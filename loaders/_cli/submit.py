@@ -29,7 +29,7 @@ def command(name: str, *, check: bool, yes: bool) -> None:
         click.echo(f"{folder}: {_submit.check(folder)} trials, all as they should be")
         return
     own = machine.machine_name()
-    if name == own or (folder / log.NAME).exists():
+    if name == own or folder.exists():
         raise InputError(f"{folder} exists: choose another name, or delete that folder")
     path = log.log_path(own)
     if not path.exists():
@@ -44,7 +44,10 @@ def command(name: str, *, check: bool, yes: bool) -> None:
     if not yes and not (sys.stdin.isatty() and click.confirm(f"Write {folder / log.NAME}?", err=True)):
         say("nothing was written; --yes writes it without asking")
         sys.exit(1)
-    folder.mkdir(parents=True)
+    try:
+        folder.mkdir(parents=True)
+    except OSError as error:
+        raise InputError(f"{folder}: {error.strerror}") from error
     write(folder / log.NAME, text)
     for line in _steps(folder, name):
         say(line)

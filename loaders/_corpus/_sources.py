@@ -20,6 +20,7 @@ from loaders._errors import InputError, printable
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+    from PIL.Image import Image
 
 PHOTOGRAPHS = (
     "astronaut.png",
@@ -185,15 +186,21 @@ def _found(path: Path, folder: Path, error: OSError | None = None) -> Found:
 
 
 def read(file: Found) -> Picture | LeftOut:
-    """Read one of the user's files: RGB and greyscale JPEG stay as they are, the rest becomes RGB JPEG."""
+    """Read one of the user's files: RGB and greyscale JPEG stay as they are, the rest becomes RGB JPEG.
+
+    What EXIF turns is turned, because some decoders do that themselves and others do not. A JPEG of several pictures,
+    as cameras write them, is known to Pillow as MPO; all decoders read its first.
+    """
     import numpy as np
     from PIL import Image as Pillow
-    from PIL import UnidentifiedImageError
+    from PIL import ImageOps, UnidentifiedImageError
 
     name = file.name
     try:
         if not file.path.exists() and file.path.is_symlink():
             return LeftOut(name, "it links to a file that does not exist")
+        if file.path.is_dir():
+            next(file.path.iterdir(), None)  # where it could not be listed, this says why
         if not file.path.is_file():
             return LeftOut(name, "not a regular file")
         data = file.path.read_bytes()
@@ -204,9 +211,13 @@ def read(file: Found) -> Picture | LeftOut:
             with Pillow.open(io.BytesIO(data), formats=("JPEG", "PNG")) as image:
                 image.load()
                 width, height = image.size
-                if image.format == "JPEG" and image.mode in ("RGB", "L"):
+                is_turned = _is_turned(image)
+                if image.format != "PNG" and image.mode in ("RGB", "L") and not is_turned:
                     return Picture(file.label, data, width, height)
-                converted = "PNG" if image.format == "PNG" else f"{image.mode} JPEG"
+                converted = "PNG" if image.format == "PNG" else f"{'turned ' * is_turned}{image.mode} JPEG"
+                if is_turned:
+                    ImageOps.exif_transpose(image, in_place=True)
+                    width, height = image.size
                 if image.mode.startswith("I"):  # 16-bit greyscale; Pillow reduces other 16-bit kinds itself
                     converted = "16-bit PNG"
                     wide = np.asarray(image).astype(np.uint32)
@@ -222,6 +233,16 @@ def read(file: Found) -> Picture | LeftOut:
         if refused := getattr(error, "strerror", None):  # an error of the system, whose full text names the folder
             return LeftOut(name, f"cannot be read: {refused}")
         return LeftOut(name, printable(f"cannot be decoded: {error}"))
+
+
+def _is_turned(image: Image) -> bool:
+    """Whether EXIF says that a picture is to be turned or mirrored; a decoder takes damaged EXIF for none."""
+    from PIL.ExifTags import Base
+
+    try:
+        return image.getexif().get(Base.Orientation) in range(2, 9)
+    except Exception:  # noqa: BLE001 - the picture is whole, and Pillow raises this and that
+        return False
 
 
 @contextmanager

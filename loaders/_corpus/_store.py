@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 FORMAT = 1
 """Increased by hand when the layout or the content of a corpus changes."""
 
+OWN_FORMAT = 2
+"""The same for what is made of the user's own files."""
+
 SEED = 20240229
 PATCHES = 2000
 PATCH_SIDE = 32
@@ -104,7 +107,7 @@ def _key(size: str, found: list[_sources.Found]) -> str:
 
     versions = [importlib.metadata.version(package) for package in ("numpy", "opencv-python", "pillow", "scikit-image")]
     decides = [str(FORMAT), str(SEED), repr(SIZES[size].images), repr(SIZES[size].photographs)]
-    decides += versions + [file.identity for file in found]
+    decides += versions + ([str(OWN_FORMAT)] if found else []) + [file.identity for file in found]
     return hashlib.blake2b("\n".join(decides).encode(errors="surrogateescape"), digest_size=8).hexdigest()
 
 

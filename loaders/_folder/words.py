@@ -75,10 +75,10 @@ def changes(found: Advice) -> Iterator[str]:
     """Yield what more memory would change."""
     for each in found.changes:
         if each.judged is None:
-            yield f"The least memory that would do is {_words.amount(each.memory)}, for {each.loader}."
+            yield f"The least memory that would do is {_words.enough(each.memory)}, for {each.loader}."
         else:
             faster = _words.times(each.judged)
-            yield f"With {_words.amount(each.memory)}: {each.loader}, {faster} over {found.asked.epochs} epochs."
+            yield f"With {_words.enough(each.memory)}: {each.loader}, {faster} over {found.asked.epochs} epochs."
 
 
 def again(found: Again) -> str:

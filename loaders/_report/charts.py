@@ -368,7 +368,7 @@ def order_chart(_: Comparison, rows: Sequence[Row]) -> Chart | None:
     panels = [(row, list(zip(row.steps, row.walk, strict=True))) for row in rows if row.steps and row.walk]
     if not panels:
         return None
-    last_step, last_place = (max(dot[axis] for _, dots in panels for dot in dots) for axis in (0, 1))
+    last_step, last_place = (max(1, *(dot[axis] for _, dots in panels for dot in dots)) for axis in (0, 1))
     points: list[vega.Spec] = [
         {
             "strategy": row.strategy,

@@ -358,7 +358,19 @@ def repeat(comparison: Comparison) -> str:
     words = ["python", "-m", "loaders", "compare", comparison.question, *_words.conditions(comparison)]
     went_on = _words.fewest_rounds([comparison]) < comparison.rounds  # with what was still open
     words += ["--until", "5%"] if went_on and comparison.rounds > LEAST_ROUNDS else ["--rounds", str(comparison.rounds)]
-    return shlex.join([*words, "--all-cases"] if len(comparison.cases) > 1 else words)
+    return shlex.join([*words, *_cases_of(comparison)])
+
+
+def _cases_of(comparison: Comparison) -> list[str]:
+    """Return the options that have its cases measured: none if they are the default ones."""
+    about, cases = comparison.about, [case for case, _ in comparison.cases]
+    usual = [about.is_default(case) for case in cases]
+    if all(usual):
+        return []
+    if any(usual):
+        return ["--all-cases"]
+    shared = set.intersection(*(set(case.items()) for case in cases)) - about.default_case.items()
+    return [word for axis, value in sorted(shared) for word in ("--case", f"{axis}={value}")] or ["--all-cases"]
 
 
 def _tiers(rows: Sequence[Row]) -> list[str]:

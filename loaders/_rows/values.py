@@ -65,6 +65,10 @@ class About(msgspec.Struct, frozen=True):
         """See ``loaders._registry.Question``."""
         return not (self.calibrates or self.reports)
 
+    def is_default(self, case: Mapping[str, str]) -> bool:
+        """Whether a case is measured without being asked for: the default one with any amount of data."""
+        return {**case, self.size_axis: ""} == {**self.default_case, self.size_axis: ""}
+
     def running_in(self, case: Mapping[str, str]) -> list[str]:
         """Return the strategies that a comparison runs in a case; axes that are not given have their default value."""
         whole = {**self.default_case, **case}

@@ -544,10 +544,19 @@ def test_on_a_phone_what_a_finding_is_about_has_the_whole_width(browser: Browser
 
 
 @pytest.mark.parametrize(
-    "broken", ["#batching?filter=%E2%8", "#%E2%8", "#nowhere?x=1", "#results", "#?", "#batching?set=x"]
+    "broken",
+    [
+        *("#batching?filter=%E2%8", "#%E2%8", "#nowhere?x=1", "#results", "#?", "#batching?set=x"),
+        *("#selection?case=x&baseline=x&sort=x&out=x", "#start?choice=x&memory=x&samples=x"),
+    ],
 )
 def test_a_broken_address_shows_something(browser: Browser, site: Path, broken: str) -> None:
+    """Also one from a page with other results: what is not here is as without the address."""
     with _opened(browser, site) as page:
         page.goto("about:blank")
         page.goto(f"{(site / 'comparison.html').as_uri()}{broken}")
         assert page.locator(".view:visible").count() == 1
+        for field in page.locator(".view:visible select").all():
+            assert field.evaluate("field => field.selectedIndex") >= 0
+        if broken.startswith("#start"):
+            assert page.locator(".view:visible .advice").inner_text()

@@ -151,6 +151,12 @@ def test_a_strategy_may_be_called_as_a_field_of_the_data() -> None:
     assert named == other.replace("sieve", "value")
 
 
+def test_an_order_of_one_record_is_a_dot_in_the_corner() -> None:
+    """Whoever handed it in, it does not end the page."""
+    rows = [msgspec.structs.replace(row, steps=[0], walk=[0]) for row in comparison(reads()).rows]
+    assert _drawn(charts.order_chart, rows)
+
+
 def test_a_single_sample_is_drawn_without_an_interval() -> None:
     chart = _drawn(charts.time_chart, _rows({"numpy_to_numpy": (0.3, 24), "numpy_to_list": (0.3, 1054)}, rounds=1))
     assert "numpy_to_list: 300 ms (single sample)" in _texts(chart, "title")

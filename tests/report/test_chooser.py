@@ -82,12 +82,12 @@ def test_the_page_decides_every_golden_case_as_python_does(opened: Page) -> None
 
 @pytest.mark.parametrize("case", golden.read()[::30], ids=lambda case: case.run)
 def test_the_page_shows_what_was_decided(opened: Page, case: golden.Case) -> None:
-    opened.get_by_label("Choose a strategy for").select_option(str(list(golden.RUNS).index(case.run)))
+    opened.get_by_label("Choose a strategy for").select_option(index=list(golden.RUNS).index(case.run))
     for name, place in case.settings.items():
         opened.locator(f"select[name={name}]").select_option(str(place))
     advice = opened.locator(".advice").inner_text()
     assert (
-        (f"Use {case.recommended}:" in advice)
+        (f"Use {case.recommended}." in advice)
         if case.recommended
         else advice.startswith("No strategy is certain to fit")
     )
@@ -100,13 +100,13 @@ def test_the_page_shows_what_was_decided(opened: Page, case: golden.Case) -> Non
     if case.recommended:
         wait = estimate(list(reckoned.waits[case.recommended].values()), "linear")
         assert _words.duration(wait.value) in advice
-        assert _words.amount(reckoned.memory[case.recommended].high) in advice  # type: ignore[union-attr, arg-type]
+        assert _words.enough(reckoned.memory[case.recommended].high) in advice  # type: ignore[union-attr, arg-type]
         covers = f"This covers {source.measured} of {source.strategies} strategies; what could be used and is not"
         assert (covers in advice) == (chooser.LETTERS["not measured"] in case.kinds), "a ceiling is not to be used"
 
 
 def test_hostile_words_are_words(opened: Page) -> None:
-    opened.get_by_label("Choose a strategy for").select_option(str(len(golden.RUNS)))
+    opened.get_by_label("Choose a strategy for").select_option(index=len(golden.RUNS))
     opened.locator(".fits summary").click()
     assert EVIL in opened.locator("table.fitting").inner_text()
     assert f"Its process needs A={EVIL} in its environment." in opened.locator(".advice").inner_text()

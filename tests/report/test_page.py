@@ -18,6 +18,7 @@ from loaders._check.selftest import Checked
 from loaders._claims import claims
 from loaders._evidence import Count, Experiment
 from loaders._report import linked, page, sets, svg
+from loaders._rows import comparison
 from loaders._stats import Estimate
 from loaders._trial import log
 from loaders._trial.log import PUBLISHED
@@ -116,6 +117,29 @@ def test_names_full_of_markup_show_as_text(tmp_path: Path) -> None:
     assert not {tag for tag, _ in parsed.elements} & {"img"}
     assert EVIL in parsed.text
     assert f"failed in 1 of 2: {EVIL}" in parsed.text
+
+
+def test_what_failed_once_is_never_the_fastest_nor_counted_with_the_others(tmp_path: Path) -> None:
+    """The script picks the fastest of what is not set apart."""
+    failed = record("numpy_to_list", 9, status="failed", message="ended", run="a")
+    write_log(tmp_path, [*run_of("a"), failed])
+    parsed = Parsed(page.render(sets.collect(tmp_path)))
+    apart = {each["data-strategy"]: each.get("data-apart") for tag, each in parsed.elements if "data-times" in each}
+    assert apart == {"numpy_to_numpy": None, "numpy_to_list": "yes"}
+
+
+@pytest.mark.parametrize(
+    ("cases", "said"),
+    [
+        ([{"record": "jpeg", "data": "x16"}, {"record": "jpeg", "data": "x1"}], ""),
+        ([{"record": "jpeg", "data": "x16"}, {"record": "tensor", "data": "x16"}], " --all-cases"),
+        ([{"record": "tensor", "data": "x16"}], " --case record=tensor"),
+        ([{"record": "tensor", "data": "x16"}, {"record": "int64", "data": "x16"}], " --all-cases"),
+    ],
+)
+def test_the_command_that_repeats_a_comparison_measures_its_cases(cases: list[dict[str, str]], said: str) -> None:
+    records = [record("range_indexed", 0, time=1.0, question="read_order", case=case) for case in cases]
+    assert page.repeat(comparison(records)).partition(" --rounds 1")[2] == said
 
 
 def test_a_single_sample_is_not_called_no_difference(tmp_path: Path) -> None:

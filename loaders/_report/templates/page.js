@@ -11,12 +11,16 @@ const digits = (value) => {
   return value.toFixed(size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2);
 };
 const duration = (seconds) => {
-  const [factor, unit] = [[1, "s"], [1e3, "ms"]].find(([each]) => Math.abs(seconds) * each >= 1) ?? [1e6, "µs"];
+  const [factor, unit] = [[1, "s"], [1e3, "ms"]].find(([each]) => Math.abs(seconds) * each >= 0.9995) ?? [1e6, "µs"];
   return `${digits(seconds * factor)} ${unit}`;
 };
 const amount = (bytes) => {
   const mebibytes = bytes / 2 ** 20;
   return `${mebibytes.toFixed(Math.abs(mebibytes) >= 99.95 ? 0 : 1)} MiB`;
+};
+const enough = (bytes) => {
+  const digits = Math.abs(bytes / 2 ** 20) >= 99.95 ? 1 : 10;
+  return amount((Math.ceil((bytes / 2 ** 20) * digits - 1e-6) / digits) * 2 ** 20);
 };
 // A judged ratio, worded as in loaders/_words.py: the value, and the line below it.
 const times = (judged, less, more, little) => {
@@ -436,7 +440,7 @@ const reasonsOf = ({ found, recommended, rivals, bottleneck, measured }, asked) 
     }
     if (!known.length) return beyond || "No strategy that could be used has been measured.";
     const rest = unknown.length ? ` The memory of ${listed(unknown)} is unknown: measure with more samples.` : "";
-    return `${before}No ${other}strategy is certain to fit into ${budget} with ${samples} samples. ${known[0].name} would fit into ${amount(needs(known[0]))}.${rest}`;
+    return `${before}No ${other}strategy is certain to fit into ${budget} with ${samples} samples. ${known[0].name} would fit into ${enough(needs(known[0]))}.${rest}`;
   }
   const winner = found.find((each) => each.name === recommended);
   const wait = estimated(waitOf(winner, asked), duration);
@@ -448,11 +452,14 @@ const reasonsOf = ({ found, recommended, rivals, bottleneck, measured }, asked) 
         ? `Loading is the bottleneck: even with ${recommended}, a step of ${duration(step)} waits ${wait}.`
         : `Whether loading is the bottleneck is undecided: with ${recommended}, a step of ${duration(step)} waits ${wait}; more than 10 % of it would be one.`;
   const close = fitting.filter((each) => each.kind === "recommended" || each.kind === "as good").length;
-  const lead = close > 1 ? `the simplest of ${close} that are at most 10 % slower than the fastest of` : "the fastest of";
+  const those = bottleneck === false ? "those that keep up with training" : "these";
+  const leads = rivals.length ? "has the shortest time" : "is the fastest";
   const why =
-    fitting.length > 1
-      ? `${lead} the ${fitting.length} strategies that are certain to fit`
-      : "the only strategy that is certain to fit";
+    fitting.length === 1
+      ? `${recommended} is the only strategy that is certain to fit.`
+      : close > 1
+        ? `Of the ${fitting.length} strategies that are certain to fit, ${close} are at most 10 % slower than the fastest. ${recommended} is the simplest of ${those}.`
+        : `${recommended} ${leads} of the ${fitting.length} strategies that are certain to fit.`;
   const doubt = rivals.length ? ` Undecided: ${listed(rivals)} may be faster.` : "";
   const rest = lacking.length
     ? ` This covers ${measured} of ${found.length} strategies; what could be used and is not measured there: ${listed(lacking)}.`
@@ -463,8 +470,8 @@ const reasonsOf = ({ found, recommended, rivals, bottleneck, measured }, asked) 
   const set = winner.settings ? ` Its process needs ${winner.settings} in its environment.` : "";
   const install = winner.needs ? ` It needs an installation: pip install ${winner.needs}.` : "";
   return (
-    `${first} Use ${recommended}: ${why}. ` +
-    `It needs at most ${amount(needs(winner))} for ${samples} samples.${set}${install}${doubt}${rest}${out}${kept}${beyond && ` ${beyond}`}`
+    `${first} Use ${recommended}. ${why} ` +
+    `It needs at most ${enough(needs(winner))} for ${samples} samples.${set}${install}${doubt}${rest}${out}${kept}${beyond && ` ${beyond}`}`
   );
 };
 const advise = (section) => {
@@ -476,7 +483,7 @@ const advise = (section) => {
   const place = Object.fromEntries(names.map((name) => [name, Number(form.elements[name].value)]));
   const budget = form.elements.memory.selectedOptions[0].textContent;
   const asked = { ...Object.fromEntries(names.map((name) => [name, data.values[name][place[name]]])), place, budget };
-  const choice = data.choices[form.elements.choice.value];
+  const choice = data.choices[form.elements.choice.selectedIndex];
   const decision = decisionOf(data, choice, place);
   section.querySelector(".source").textContent = choice.from;
   section.querySelector(".advice").textContent = reasonsOf(decision, asked);
@@ -626,7 +633,10 @@ const follow = () => {
     for (const field of shownView()?.dataset.view === view ? fieldsOf(formOf(shownView())) : []) {
       const value = wanted.get(field.name) ?? usual(field);
       if (field.type === "checkbox") field.checked = value === field.value;
-      else field.value = value;
+      else {
+        field.value = value;
+        if (field.options && field.selectedIndex < 0) field.value = usual(field); // a link from a page with other results
+      }
     }
   }
   display();
