@@ -201,11 +201,10 @@ def _b1(once: float, each: float, spread: float = 0.01, calls: int = 4) -> list[
     for scale in ("0.5", "2.0", "3.5"):
         output = float(scale) ** 2 * 640 * 480 * 3
         held = [output + LEAK * (once + each * calls * 2 * (1 + spread * noise)) for noise in (-1, 1, 0, 2, -2, 0)]
-        trace = MemoryTrace([1, 2], [0.1, 0.2], [int(output + LEAK * (once + each)), int(held[0])], None)
+        first = [output + LEAK * (once + each) * (1 + spread * noise) for noise in (-1, 1, 0, 2, -2, 0)]
+        known = {"retained": estimate(held, "linear"), "held_first": estimate(first, "linear")}
         row = _row("resize", "skimage_resize_ubyte", {"scale": scale}, delivered=calls)
-        rows.append(
-            msgspec.structs.replace(row, figures={**row.figures, "retained": estimate(held, "linear")}, trace=trace)
-        )
+        rows.append(msgspec.structs.replace(row, figures={**row.figures, **known}))
     return [_comparison("resize", rows, epochs=2)]
 
 
@@ -493,6 +492,7 @@ PLANTED: list[tuple[str, str, list[Comparison]]] = [
     ("B1", PARTLY, _b1(2.0, 0)),
     ("B1", FAILS, _b1(0, 0.01)),
     ("B1", OPEN, _b1(0, 1.01, 0.2)),
+    ("B1", OPEN, _b1(1.0, 0.01, 0.2)),
     ("B1", OPEN, _b1(0, 2.0, calls=1)),
     ("B2", HOLDS, _b2(170, 20)),
     ("B2", PARTLY, _b2(170, 5)),

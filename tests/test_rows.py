@@ -16,7 +16,7 @@ from loaders._rows import MEASURED, Comparison, Disturbed, Row, comparison, dist
 from loaders._rows.figures import first_epochs, parts_of
 from loaders._stats import estimate
 from loaders._trial.growth import Growth, Verdict
-from loaders._trial.metrics import Disturbance, Metrics
+from loaders._trial.metrics import Disturbance, MemoryTrace, Metrics
 from loaders._trial.record import Record
 from tests.trial.test_log import RECORD
 
@@ -385,6 +385,20 @@ def test_a_bound_on_growth_needs_one_of_every_trial() -> None:
     assert (row.growth_bound, row.in_use_bound) == (30.0, 15.0)
     (row,) = comparison([judged(0, 10.0), judged(1, None)]).rows
     assert (row.growth_bound, row.in_use_bound) == (None, None)
+
+
+def test_what_is_held_after_the_first_step_is_an_estimate_over_trials() -> None:
+    """Not that of the last trial; and a trace that begins later does not know it."""
+
+    def traced(index: int, step: int, held: int) -> Record:
+        trace = MemoryTrace([step, 9], [0.1, 0.2], [held, 90 * MIB], None)
+        return record("numpy_to_numpy", index, metrics=Metrics(epoch_time=1.0, memory_trace=trace))
+
+    (row,) = comparison([traced(0, 1, 10 * MIB), traced(1, 1, 14 * MIB), traced(2, 3, 80 * MIB)]).rows
+    assert row["held_first"] is not None
+    assert (row["held_first"].value, row["held_first"].count) == (12 * MIB, 2)
+    (row,) = comparison([traced(0, 3, 80 * MIB)]).rows
+    assert row["held_first"] is None
 
 
 QUIET, BUSY = Disturbance(others=0.02, stolen=0.01, swapped=0), Disturbance(others=0.3, stolen=0.04)
