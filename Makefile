@@ -6,7 +6,7 @@ SETUP := $(VENV)/.made
 LOADERS := $(BIN)/python -m loaders
 
 TORCH ?= torch==2.13.0
-ENGINES := $(VENV)/.engines-$(subst =,-,$(TORCH))
+ENGINES := $(VENV)/.engines-$(shell printf %s "$(TORCH)" | tr -c a-zA-Z0-9.+ -)
 SITE := .asv/html
 MINUTES ?= 4
 # Several tests at a time: mostly they wait, for imports, deadlines and processes.
@@ -36,6 +36,7 @@ engines: $(ENGINES) ## Install what is compared with TensorFlow: other engines, 
 $(ENGINES): $(SETUP)
 	$(BIN)/python -m pip install --quiet --editable '.[engines]'
 	$(BIN)/python -m pip install --quiet '$(TORCH)'
+	@rm -f $(VENV)/.engines*
 	@touch $@
 
 bench: setup ## Compare on photographs, 4 minutes at a time: make bench MINUTES=15; shows where the page is

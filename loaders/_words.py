@@ -350,7 +350,7 @@ def measure_on(comparison: Comparison) -> list[str]:
     """Return the commands that measure what is not measured yet; ``make bench`` is one if it measures any of it."""
     about = comparison.about
     words = ["python", "-m", "loaders", "compare", comparison.question, *conditions(comparison)]
-    if any(row.case != about.default_case for row in comparison.unmeasured):
+    if not all(about.is_default(row.case) for row in comparison.unmeasured):
         words.append("--all-cases")
     is_default = any(about.is_default(row.case) for row in comparison.unmeasured)
     has_bench = (

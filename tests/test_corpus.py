@@ -125,21 +125,24 @@ def test_sixteen_bits_keep_their_brightness(tmp_path: Path) -> None:
 
 def test_what_exif_turns_is_turned_for_every_decoder(tmp_path: Path) -> None:
     """OpenCV turns it and TensorFlow does not: all others would deliver a wrong picture."""
-    exif = Image.Exif()
-    exif[0x0112] = 6
+    turned = b"\x01\x12\0\x03\0\0\0\x01\0\x06\0\0"  # the orientation, a short: 6
+    odd = b"\x01\x28\0\x02\0\0\0\x04in.\0"  # the unit of resolution as text, which Pillow reads and cannot write
+    exif = b"Exif\0\0MM\0*\0\0\0\x08\0\x02" + turned + odd + b"\0\0\0\0"
     picture = Image.new("RGB", (60, 40))
-    picture.paste((255, 0, 0), (0, 0, 30, 40))  # the left half, which is above once it is turned
-    picture.save(tmp_path / "upright.jpg", exif=exif)
+    picture.paste((255, 255, 255), (0, 0, 30, 40))  # the left half, which is above once it is turned
+    picture.save(tmp_path / "a.jpg", exif=exif)
+    picture.convert("L").save(tmp_path / "b.jpg", exif=exif)
+    picture.save(tmp_path / "c.png", exif=exif)
     found = open_corpus("tiny", tmp_path)
-    assert found.manifest.converted == {"turned RGB JPEG": 1}
-    with Image.open(found.image_paths[0]) as image:
-        assert image.size == (40, 60)
-        assert image.getexif().get(0x0112, 1) == 1
-        red = np.asarray(image)[..., 0]
-    assert red[:25].min() > 200
-    assert red[35:].max() < 50
-    (shown,) = found.manifest.images
-    assert (shown.width, shown.height) == (40, 60)
+    assert found.manifest.left_out == []
+    assert found.manifest.converted == {"turned RGB JPEG": 1, "turned L JPEG": 1, "PNG": 1}
+    for path, shown in zip(found.image_paths, found.manifest.images, strict=True):
+        with Image.open(path) as image:
+            assert image.size == (shown.width, shown.height) == (40, 60)
+            assert image.getexif().get(0x0112, 1) == 1
+            light = np.asarray(image.convert("L"))
+        assert light[:25].min() > 200
+        assert light[35:].max() < 50
 
 
 @pytest.mark.parametrize("kind", ["straight", "damaged", "several"])
@@ -151,7 +154,8 @@ def test_a_jpeg_that_nothing_turns_stays_as_it_is(tmp_path: Path, kind: str) -> 
     if kind == "several":
         picture.save(tmp_path / "a.jpg", format="MPO", save_all=True, append_images=[picture])
     else:
-        picture.save(tmp_path / "a.jpg", exif=b"Exif\0\0MM\0*\xff\xff\xff\xff" if kind == "damaged" else exif)
+        damaged = {"exif": b"Exif\0\0XX\0*\xff\xff\xff\xff", "dpi": (72, 72)}  # without it, Pillow forgives on opening
+        picture.save(tmp_path / "a.jpg", **(damaged if kind == "damaged" else {"exif": exif}))
     found = open_corpus("tiny", tmp_path)
     assert found.manifest.converted == {}
     assert Path(found.image_paths[0]).read_bytes() == (tmp_path / "a.jpg").read_bytes()
@@ -322,9 +326,8 @@ def test_a_full_cache_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_a_builder_that_was_killed_leaves_nothing_in_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOADERS_CACHE", str(tmp_path))
-    own = [
-        tmp_path / name for name in ("building-2024", "building-12-photos")
-    ]  # whoever named the place has others there
+    names = ("building-2024", "building-12-photos", ".loaders-building-99999999")
+    own = [tmp_path / name for name in names]  # of whoever named the place
     for each in own:
         each.mkdir()
     builder = subprocess.Popen(

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import click
 import msgspec
 import pytest
 from click.testing import CliRunner, Result
@@ -242,6 +243,17 @@ def test_the_file_is_shown_before_it_is_written(run: Callable[..., Result], tmp_
     assert (again.exit_code, "choose another name" in again.stderr) == (2, True)
     checked = run("ada", "--check")
     assert (checked.exit_code, "2 trials, all as they should be" in checked.stdout) == (0, True)
+
+
+def test_an_interruption_at_its_question_is_no_bug(monkeypatch: pytest.MonkeyPatch) -> None:
+    """click makes Ctrl-C and the end of the input into an exception of its own."""
+
+    def asked(**_: object) -> None:
+        raise click.Abort
+
+    monkeypatch.setattr(main.commands["submit"], "callback", asked)
+    done = CliRunner().invoke(main, ["submit", "ada"])
+    assert (done.exit_code, done.stderr) == (130, "interrupted; nothing was written\n")
 
 
 def test_without_results_it_says_what_to_do(run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,7 +63,7 @@ def _more_memory(unlimited: Answer) -> str:
     if not feeds:
         return ""
     memory, name = min(feeds)
-    return f"With {_words.amount(memory)} of memory, {name} would feed it."
+    return f"With {_words.enough(memory)} of memory, {name} would feed it."
 
 
 def _costs(records: Sequence[Record], machine: str) -> _scale.Costs | None:

@@ -44,10 +44,6 @@ def command(name: str, *, check: bool, yes: bool) -> None:
     if not yes and not (sys.stdin.isatty() and click.confirm(f"Write {folder / log.NAME}?", err=True)):
         say("nothing was written; --yes writes it without asking")
         sys.exit(1)
-    try:
-        folder.mkdir(parents=True)
-    except OSError as error:
-        raise InputError(f"{folder}: {error.strerror}") from error
     write(folder / log.NAME, text)
     for line in _steps(folder, name):
         say(line)

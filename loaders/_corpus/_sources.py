@@ -216,6 +216,8 @@ def read(file: Found) -> Picture | LeftOut:
                     return Picture(file.label, data, width, height)
                 converted = "PNG" if image.format == "PNG" else f"{'turned ' * is_turned}{image.mode} JPEG"
                 if is_turned:
+                    for written in ("exif", "Raw profile type exif"):  # a tag that is damaged could not be written back
+                        image.info.pop(written, None)
                     ImageOps.exif_transpose(image, in_place=True)
                     width, height = image.size
                 if image.mode.startswith("I"):  # 16-bit greyscale; Pillow reduces other 16-bit kinds itself
@@ -236,7 +238,7 @@ def read(file: Found) -> Picture | LeftOut:
 
 
 def _is_turned(image: Image) -> bool:
-    """Whether EXIF says that a picture is to be turned or mirrored; a decoder takes damaged EXIF for none."""
+    """Whether EXIF or XMP data have a picture turned or mirrored; a decoder takes damaged EXIF data for none."""
     from PIL.ExifTags import Base
 
     try:

@@ -163,7 +163,7 @@ def again(race: Race, answer: Answer, record: Record | None) -> Again | None:
     metrics = record.metrics
     problem = "" if record.status == "ok" else f"{record.status.replace('_', ' ')}: {record.message}"
     if not problem and metrics.needed_memory and metrics.needed_memory > race.wanted.memory:
-        needed, given = (_words.amount(each) for each in (metrics.needed_memory, race.wanted.memory))
+        needed, given = _words.enough(metrics.needed_memory), _words.amount(race.wanted.memory)
         problem = f"it needed {needed}, more than the {given} that there are"
     return Again(
         images=images,

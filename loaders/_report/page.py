@@ -21,6 +21,7 @@ from loaders._advise.choose import WORTH
 from loaders._check import equivalence, selftest
 from loaders._compare.plans import LEAST_ROUNDS
 from loaders._contract import TIERS
+from loaders._corpus import SIZES
 from loaders._judge import MEMORY_SHARE, MOST_ROUNDS, RESOLUTION, TIME_MARGIN
 from loaders._report import charts, chooser, columns, export, findings, instruments, opening, readme
 from loaders._report.asv_files import AsvResult
@@ -362,11 +363,12 @@ def repeat(comparison: Comparison) -> str:
 
 
 def _cases_of(comparison: Comparison) -> list[str]:
-    """Return the options that have its cases measured: none if they are the default ones."""
+    """Return the options that have its cases measured, of those that a comparison of this size would measure."""
     about, cases = comparison.about, [case for case, _ in comparison.cases]
     usual = [about.is_default(case) for case in cases]
     if all(usual):
-        return []
+        size = SIZES.get(comparison.size)
+        return ["--default-case"] if size and size.all_cases and about.axes.keys() - {about.size_axis} else []
     if any(usual):
         return ["--all-cases"]
     shared = set.intersection(*(set(case.items()) for case in cases)) - about.default_case.items()

@@ -37,7 +37,7 @@ _ORDER: tuple[Figure | str, ...] = (
     ),
     Figure("over_floor", "times the floor", "``peak`` over the row's ``floor``.", "peak ÷ floor"),
     *("retained", "peak_tree", "held"),
-    Figure("held_first", "bytes", "The memory held after the first step."),
+    Figure("held_first", "bytes", "The memory that one process holds after the first step."),
     Figure("level", "bytes", "The memory held in the tail of the trace."),
     Figure("level_held", "bytes", "How much of ``level`` was freed but is kept by malloc."),
     *("convert_time", "convert_memory", "disk"),

@@ -236,7 +236,7 @@ def _figures(
     if (peak := found["peak"]) and floor:
         found["over_floor"] = _scaled(peak, 1 / floor)
     traces = [each.metrics.memory_trace for each in good]
-    if firsts := [float(each.resident[0]) for each in traces if each and each.step[:1] == [1]]:
+    if firsts := [float(each.resident[0]) for each in traces if each and not each.tree and each.step[:1] == [1]]:
         found["held_first"] = estimate(firsts, "linear")
     if levels:
         found["level"] = estimate([each.level for each in levels], "linear")

@@ -66,7 +66,7 @@ class About(msgspec.Struct, frozen=True):
         return not (self.calibrates or self.reports)
 
     def is_default(self, case: Mapping[str, str]) -> bool:
-        """Whether a case is measured without being asked for: the default one with any amount of data."""
+        """Whether a case is the default one, with any amount of data."""
         return {**case, self.size_axis: ""} == {**self.default_case, self.size_axis: ""}
 
     def running_in(self, case: Mapping[str, str]) -> list[str]:

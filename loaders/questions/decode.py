@@ -8,7 +8,8 @@ smaller image would lose anyway?
 with OpenCV's ``INTER_AREA``; a ``crop`` is of that size too. With ``threads`` all, a pool with one thread per core
 decodes; each call uses one thread. ``photographs`` are the corpus's own files (500x375 at JPEG quality 92), sharp crops
 of 640x480, or mosaics of such crops, 1600x1200 (2mp) and 4000x3000 (12mp); their quality is 90, or what ``_q75`` or
-``_q98`` says.
+``_q98`` says. A half or a quarter of the corpus's own files is smaller than 224x224, and is enlarged to it: what
+decoding reduced gains, and costs in quality, larger files show.
 
 *Not measured.* Colour spaces other than RGB, and decoding on accelerators.
 
@@ -332,7 +333,7 @@ def pillow(job: Job[Files]) -> Iterable[Batch]:
 
 @variant(tier="same purpose", only=REDUCED)
 def pillow_draft(job: Job[Files]) -> Iterable[Batch]:
-    """Pillow ``Image.draft``: decoded at the smallest of four sizes that covers 224x224."""
+    """Pillow ``Image.draft``: at the smallest of four sizes that covers 224x224, whole below 448 pixels a side."""
     import numpy as np
     from PIL import Image
 

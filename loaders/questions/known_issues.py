@@ -1,12 +1,13 @@
 """Known issues: what bug reports say of loaders, and whether it is so here.
 
-*Asked.* Somebody reported that memory grows, that an epoch never ends, or that a shuffle hardly shuffles. Does that
+*Asked.* Somebody reported that memory grows or is filled, or that an epoch never ends. Does that
 happen with these versions? Each strategy is a report's code, reduced to what it is about.
 
 *Held fixed.* Samples are bytes with their number. ``data`` is ``steps`` (16000 samples of 256 bytes, in batches of 32),
-``sizes`` (6000 samples of 25 to 150 kB, one at a time), ``files`` (6000 PNG files of 8x8 pixels) or ``paths`` (400000
-strings, in batches of 1000, of which the files are read); a small corpus has fewer. Four epochs are read in one pass,
-so memory is watched over one long run. ``python_loop`` is the control: what the instruments read where all is well.
+``sizes`` (6000 samples of 25 to 150 kB, one at a time), ``pictures`` (6000 PNG files of 64x64 pixels) or ``paths``
+(400000 strings, in batches of 1000, of which the files are read); a small corpus has fewer. Four epochs are read in one
+pass, so memory is watched over one long run. ``python_loop`` is the control: what the instruments read where all is
+well.
 
 *Not measured.* Speed: nothing is decoded, so no loader can be chosen from these times.
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
     from loaders._corpus import Corpus
 
-COUNTS = {"steps": 16_000, "sizes": 6_000, "files": 6_000, "paths": 400_000}
+COUNTS = {"steps": 16_000, "sizes": 6_000, "pictures": 6_000, "paths": 400_000}
 """Samples in an epoch."""
 
 WHOLE = 1500
@@ -44,8 +45,8 @@ BYTES = 256
 LEAST, SPREAD = 25_000, 125_000
 """Of the samples of ``sizes``: the fewest bytes, and by how much they may differ."""
 
-SIDE = 8
-"""Of the pictures of ``files``, in pixels."""
+SIDE = 64
+"""Of the pictures, in pixels: 1024 of them are 48 MiB in float32."""
 
 PATHS_IN_BATCH = 1000
 WORKERS = 2
@@ -81,7 +82,7 @@ class Work:
 
         if self.name == "paths":
             return np.asarray(_checksum_once(self.files[index % len(self.files)]))
-        if self.name == "files":
+        if self.name == "pictures":
             return np.tile(np.array([index & 255, index >> 8 & 255, index >> 16], np.uint8), SIDE * SIDE)
         length = BYTES if self.name == "steps" else LEAST + index * 7919 % SPREAD
         return np.full(length, index % 251, np.uint8)
@@ -165,7 +166,7 @@ QUESTION = Question(
     apart=True,
 )
 
-OF_STEPS, OF_SIZES, OF_FILES, OF_PATHS = ({"data": (name,)} for name in COUNTS)
+OF_STEPS, OF_SIZES, OF_PICTURES, OF_PATHS = ({"data": (name,)} for name in COUNTS)
 
 
 @variant(baseline=True, quick=True)
@@ -366,15 +367,15 @@ def _shuffled_by_keras(job: Job[Work], batch_size: int | None) -> Any:
     return read.repeat(job.epochs).map(sample)
 
 
-@variant(only=OF_FILES, convert=_pictures)
+@variant(only=OF_PICTURES, convert=_pictures)
 def keras_image_dataset(job: Job[Work]) -> Iterable[Batch]:
     """Keras ``image_dataset_from_directory`` with ``batch_size=32``."""
     return _shuffled_by_keras(job, job.inputs.batch_size)
 
 
-@variant(only=OF_FILES, convert=_pictures)
+@variant(only=OF_PICTURES, convert=_pictures)
 def keras_image_dataset_unbatched(job: Job[Work]) -> Iterable[Batch]:
-    """The same with ``batch_size=None``, batched afterwards (keras#19502: it shuffles 1024 images at a time)."""
+    """The same with ``batch_size=None``, batched afterwards (keras#19502: 1024 images fill memory)."""
     return _shuffled_by_keras(job, None).batch(job.inputs.batch_size)
 
 

@@ -17,6 +17,7 @@ from loaders._registry import Job
 from loaders._rows.figures import value
 from loaders._trial import Record, run_trial
 from loaders._trial.imports import is_found
+from loaders.questions import batching
 from loaders.questions.batching import _by_label
 
 QUESTION = _registry.find_question("batching")
@@ -88,6 +89,19 @@ def test_a_wrong_batch_is_caught(corpus: Corpus, tmp_path: Path, fault: str) -> 
     }[fault]
     with pytest.raises(WrongOutputError):
         QUESTION.check(job, variant, batches)
+
+
+def test_a_decoder_of_its_own_is_held_against_opencv_as_well(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is expected of it, it decodes itself: upside down, both would agree."""
+    job = _job(corpus, ALL, tmp_path)
+    variant = _registry.find_variant("batching", "tfdata_paths_2")
+    QUESTION.check(job, variant, variant.build(job))
+    turned = [(images[:, ::-1], labels) for images, labels in _registry.baseline("batching").build(job)]
+    monkeypatch.setattr(batching, "_decoder_of", lambda data, _: lambda index: batching._load(data, index)[::-1])
+    with pytest.raises(WrongOutputError, match="dB against OpenCV's"):
+        QUESTION.check(job, variant, turned)
 
 
 def _orphans() -> set[int]:

@@ -551,7 +551,7 @@ def test_on_a_phone_what_a_finding_is_about_has_the_whole_width(browser: Browser
     ],
 )
 def test_a_broken_address_shows_something(browser: Browser, site: Path, broken: str) -> None:
-    """Also one from a page with other results: what is not here is as without the address."""
+    """Also one from a page with other results: what cannot be chosen here is as without the address."""
     with _opened(browser, site) as page:
         page.goto("about:blank")
         page.goto(f"{(site / 'comparison.html').as_uri()}{broken}")

@@ -15,7 +15,7 @@ from markupsafe import Markup
 from playwright.sync_api import Page, sync_playwright
 
 from loaders import _words
-from loaders._advise import candidates
+from loaders._advise import candidates, words
 from loaders._advise.choose import Settings, laws_of, reckon
 from loaders._report import chooser, page
 from loaders._stats import estimate
@@ -94,13 +94,18 @@ def test_the_page_shows_what_was_decided(opened: Page, case: golden.Case) -> Non
     values = {name: chooser.VALUES[name][place] for name, place in case.settings.items()}
     choice = golden.choice_of(case.run)
     among, source = choice.candidates, choice.source
-    reckoned = reckon(among, msgspec.convert(values, Settings), laws_of(among))
+    settings = msgspec.convert(values, Settings)
+    reckoned = reckon(among, settings, laws_of(among))
     picked = opened.locator("tr.picked th")
     assert picked.all_text_contents() == ([case.recommended] if case.recommended else [])
     if case.recommended:
         wait = estimate(list(reckoned.waits[case.recommended].values()), "linear")
         assert _words.duration(wait.value) in advice
         assert _words.enough(reckoned.memory[case.recommended].high) in advice  # type: ignore[union-attr, arg-type]
+        decision = reckoned.decide(int(values["memory"]))
+        said = [each for each in words._why(decision, reckoned, settings, source, "") if "certain to fit" in each]
+        assert len(said) == 1
+        assert said[0] in advice, "the command line says the same"
         covers = f"This covers {source.measured} of {source.strategies} strategies; what could be used and is not"
         assert (covers in advice) == (chooser.LETTERS["not measured"] in case.kinds), "a ceiling is not to be used"
 

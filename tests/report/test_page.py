@@ -140,6 +140,8 @@ def test_what_failed_once_is_never_the_fastest_nor_counted_with_the_others(tmp_p
 def test_the_command_that_repeats_a_comparison_measures_its_cases(cases: list[dict[str, str]], said: str) -> None:
     records = [record("range_indexed", 0, time=1.0, question="read_order", case=case) for case in cases]
     assert page.repeat(comparison(records)).partition(" --rounds 1")[2] == said
+    full = comparison([msgspec.structs.replace(each, size="full") for each in records])
+    assert page.repeat(full).partition(" --rounds 1")[2] == (said or " --default-case")
 
 
 def test_a_single_sample_is_not_called_no_difference(tmp_path: Path) -> None:

@@ -15,8 +15,9 @@ File = tuple[str, int]
 def files_of(folder: str | Path, labels: Sequence[str] | None = None) -> list[File]:
     """Return the images below a folder, each with its label: the first subfolder in its path, numbered by name.
 
-    They are sorted by label: shuffle them before some are held out. Images that lie in the folder itself come first, if
-    there are any. Links are followed; a folder that cannot be read raises, as its label would be missing.
+    They are sorted by label: shuffle them, always alike, before some are held out. Images that lie in the folder itself
+    come first, if there are any. Links are followed; a folder that cannot be read raises, as its label would be
+    missing.
 
     ``labels`` are the names, in order, of another folder, such as ``labels_of("train")`` for those to validate with: if
     this one lacks images of one label, the others would have other numbers. A label that is not among them raises.

@@ -14,7 +14,7 @@ from loaders._folder.written.files import File
 from loaders._folder.written.image import BATCH, Batch, empty, put, without
 
 QUEUE = 2
-"""Batches that wait to be used."""
+"""Batches that are made or wait to be used, at least: Keras counts both, so that fewer would leave threads idle."""
 
 
 def pipeline(files: Sequence[File], random: np.random.Generator) -> Any:
@@ -26,7 +26,8 @@ class Images(keras.utils.PyDataset):  # type: ignore[misc] # keras ships without
     """The images of a folder, a batch at a time."""
 
     def __init__(self, files: Sequence[File], random: np.random.Generator) -> None:
-        super().__init__(workers=os.cpu_count() or 1, max_queue_size=QUEUE)
+        threads = os.cpu_count() or 1
+        super().__init__(workers=threads, max_queue_size=max(QUEUE, threads))
         self._files, self._random = files, random
         self.on_epoch_end()
 

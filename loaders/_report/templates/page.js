@@ -460,7 +460,7 @@ const reasonsOf = ({ found, recommended, rivals, bottleneck, measured }, asked) 
       : close > 1
         ? `Of the ${fitting.length} strategies that are certain to fit, ${close} are at most 10 % slower than the fastest. ${recommended} is the simplest of ${those}.`
         : `${recommended} ${leads} of the ${fitting.length} strategies that are certain to fit.`;
-  const doubt = rivals.length ? ` Undecided: ${listed(rivals)} may be faster.` : "";
+  const doubt = rivals.length ? ` Undecided: ${listed(rivals)} may be faster; more rounds would decide.` : "";
   const rest = lacking.length
     ? ` This covers ${measured} of ${found.length} strategies; what could be used and is not measured there: ${listed(lacking)}.`
     : "";
@@ -470,8 +470,8 @@ const reasonsOf = ({ found, recommended, rivals, bottleneck, measured }, asked) 
   const set = winner.settings ? ` Its process needs ${winner.settings} in its environment.` : "";
   const install = winner.needs ? ` It needs an installation: pip install ${winner.needs}.` : "";
   return (
-    `${first} Use ${recommended}. ${why} ` +
-    `It needs at most ${enough(needs(winner))} for ${samples} samples.${set}${install}${doubt}${rest}${out}${kept}${beyond && ` ${beyond}`}`
+    `${first} Use ${recommended}. ${why}${doubt} ` +
+    `It needs at most ${enough(needs(winner))} for ${samples} samples.${set}${install}${rest}${out}${kept}${beyond && ` ${beyond}`}`
   );
 };
 const advise = (section) => {

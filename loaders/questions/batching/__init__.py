@@ -122,7 +122,10 @@ def _check(job: Job[Files], variant: Variant, batches: Iterable[Batch]) -> Quali
         raise WrongOutputError(
             f"an image differs from OpenCV's by up to {difference:.0f} grey levels, at most {SAME_PIXEL} expected"
         )
-    return Quality(psnr=min(psnr(*pair) for pair in pairs), max_difference=difference)
+    worst = min(psnr(*pair) for pair in pairs)
+    if worst < WORST_PSNR:
+        raise WrongOutputError(f"an image has {worst:.1f} dB against OpenCV's, at least {WORST_PSNR} expected")
+    return Quality(psnr=worst, max_difference=difference)
 
 
 def _decoder_of(data: Files, variant: Variant) -> Callable[[int], Any] | None:

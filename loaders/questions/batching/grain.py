@@ -50,7 +50,7 @@ def grain_threads_few(job: Job[Files]) -> Iterable[Batch]:
 
 @variant(optional=("grain",))
 def grain_processes(job: Job[Files]) -> Iterable[Batch]:
-    """grain ``mp_prefetch`` with two processes, each with one thread and two images ahead."""
+    """grain ``mp_prefetch`` with two processes, started for each epoch, each with one thread and two batches ahead."""
     import grain
 
     def batches() -> Iterator[Batch]:

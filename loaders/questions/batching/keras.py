@@ -45,15 +45,15 @@ def _pydataset(job: Job[Files], workers: int, *, use_multiprocessing: bool = Fal
     return Epochs(Batches(workers=workers, use_multiprocessing=use_multiprocessing, max_queue_size=10))
 
 
-@variant(capacity=(10 + 1 + 2) * 32)  # the queue, one batch per worker, two in hand
+@variant()
 def keras_pydataset_1(job: Job[Files]) -> Iterable[Batch]:
-    """Keras ``PyDataset`` through its adapter, one worker thread, ``max_queue_size=10``."""
+    """Keras ``PyDataset``, ``workers=1``, for which Keras starts none: a generator and ``prefetch(AUTOTUNE)``."""
     return _pydataset(job, workers=1)
 
 
-@variant(capacity=(10 + 2 + 2) * 32)
+@variant(capacity=(10 + 2 + 2) * 32)  # the queue, one batch per worker, two in hand
 def keras_pydataset_2(job: Job[Files]) -> Iterable[Batch]:
-    """Keras ``PyDataset``, two worker threads."""
+    """Keras ``PyDataset`` through its adapter, two worker threads, ``max_queue_size=10``."""
     return _pydataset(job, workers=2)
 
 

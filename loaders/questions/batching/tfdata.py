@@ -37,7 +37,7 @@ def tfdata_paths_autotune(job: Job[Files]) -> Iterable[Batch]:
 
 @variant(tier="same purpose")
 def tfdata_reduced(job: Job[Files]) -> Iterable[Batch]:
-    """tf.data with ``decode_jpeg(ratio=…)``: decoded at the smallest of four sizes that covers 224x224."""
+    """tf.data with ``decode_jpeg(ratio=…)``: the smallest of four sizes that covers 224x224, whole below 448 pixels."""
     import tensorflow as tf
 
     return _tfdata(job, tf.data.AUTOTUNE, _native_reduced_steps)
