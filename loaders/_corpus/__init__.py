@@ -11,6 +11,7 @@ Modules import only what is before them: ``_manifest``, ``_records``, ``_sources
 from loaders._corpus._corpus import NO_CORPUS, Corpus
 from loaders._corpus._damage import damage
 from loaders._corpus._manifest import SIZES, Image, Shard, Size
+from loaders._corpus._sources import is_turned
 from loaders._corpus._store import cache_root, load_corpus, open_corpus
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "Size",
     "cache_root",
     "damage",
+    "is_turned",
     "load_corpus",
     "open_corpus",
 ]

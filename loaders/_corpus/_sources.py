@@ -211,11 +211,11 @@ def read(file: Found) -> Picture | LeftOut:
             with Pillow.open(io.BytesIO(data), formats=("JPEG", "PNG")) as image:
                 image.load()
                 width, height = image.size
-                is_turned = _is_turned(image)
-                if image.format != "PNG" and image.mode in ("RGB", "L") and not is_turned:
+                turned = is_turned(image)
+                if image.format != "PNG" and image.mode in ("RGB", "L") and not turned:
                     return Picture(file.label, data, width, height)
-                converted = "PNG" if image.format == "PNG" else f"{'turned ' * is_turned}{image.mode} JPEG"
-                if is_turned:
+                converted = "PNG" if image.format == "PNG" else f"{'turned ' * turned}{image.mode} JPEG"
+                if turned:
                     for written in ("exif", "Raw profile type exif"):  # a tag that is damaged could not be written back
                         image.info.pop(written, None)
                     ImageOps.exif_transpose(image, in_place=True)
@@ -237,12 +237,16 @@ def read(file: Found) -> Picture | LeftOut:
         return LeftOut(name, printable(f"cannot be decoded: {error}"))
 
 
-def _is_turned(image: Image) -> bool:
-    """Whether EXIF or XMP data have a picture turned or mirrored; a decoder takes damaged EXIF data for none."""
+def is_turned(image: Image) -> bool:
+    """Whether EXIF or XMP data have an open picture turned or mirrored; a decoder takes damaged EXIF data for none.
+
+    Nothing is decoded for it. Of a PNG, only what is before its pixels counts until it is loaded.
+    """
+    from PIL import Image as Pillow
     from PIL.ExifTags import Base
 
     try:
-        return image.getexif().get(Base.Orientation) in range(2, 9)
+        return Pillow.Image.getexif(image).get(Base.Orientation) in range(2, 9)  # PNG's own loads the picture
     except Exception:  # noqa: BLE001 - the picture is whole, and Pillow raises this and that
         return False
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from loaders._corpus import is_turned
 from loaders._errors import InputError, printable
 from loaders._folder.written import files
 
@@ -21,9 +22,6 @@ MOST_OPENED = 2000
 
 DECODING = 4.0
 """Seconds that decoding may take here."""
-
-TURNED = 274
-"""EXIF's tag of the orientation, which is 1 for an upright picture."""
 
 
 class Look(msgspec.Struct, frozen=True):
@@ -162,7 +160,7 @@ def _opened(paths: Sequence[str]) -> tuple[list[tuple[int, int]], int]:
         try:
             with Image.open(path) as image:
                 sizes.append(image.size)
-                turned += Image.Image.getexif(image).get(TURNED, 1) != 1  # that of a PNG decodes it
+                turned += is_turned(image)
         except Exception:  # noqa: BLE001, S112 - a broken image may raise anything; decoding says what cannot be read
             continue
     return sizes, turned

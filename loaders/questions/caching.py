@@ -3,7 +3,7 @@
 *Asked.* A heavy Python step decodes and reduces photographs, epoch after epoch. Where does a cache save time, what does
 it cost in memory and on disk, and after how many epochs has it paid for itself?
 
-*Held fixed.* ``data`` is 18, 75 or 300 JPEG files (x1, x4, x16). Each is read, then decoded and reduced to 224x224
+*Held fixed.* ``data`` is 75, 300 or 1200 JPEG files (x1, x4, x16). Each is read, then decoded and reduced to 224x224
 (float32) by OpenCV in a ``numpy_function`` with ``AUTOTUNE``; batches hold 32 and are prefetched. One pipeline runs for
 at least three epochs: the first fills the cache, and the later ones, which strategies are ranked by, read from it. They
 all count in the total over several epochs.
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from loaders._corpus import Corpus
 
-IMAGES = 300
+IMAGES = 1200
 SIDE = 224
 EPOCHS = 3
 

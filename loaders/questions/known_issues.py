@@ -1,13 +1,12 @@
 """Known issues: what bug reports say of loaders, and whether it is so here.
 
-*Asked.* Somebody reported that memory grows or is filled, or that an epoch never ends. Does that
-happen with these versions? Each strategy is a report's code, reduced to what it is about.
+*Asked.* Somebody reported that memory grows or is filled, or that an epoch never ends. Does that happen with these
+versions? Each strategy is a report's code, reduced to what it is about.
 
 *Held fixed.* Samples are bytes with their number. ``data`` is ``steps`` (16000 samples of 256 bytes, in batches of 32),
 ``sizes`` (6000 samples of 25 to 150 kB, one at a time), ``pictures`` (6000 PNG files of 64x64 pixels) or ``paths``
 (400000 strings, in batches of 1000, of which the files are read); a small corpus has fewer. Four epochs are read in one
-pass, so memory is watched over one long run. ``python_loop`` is the control: what the instruments read where all is
-well.
+pass, so memory is watched over one long run. ``python_loop`` is the control, where nothing is wrong.
 
 *Not measured.* Speed: nothing is decoded, so no loader can be chosen from these times.
 

@@ -52,6 +52,19 @@ def test_an_odd_folder_is_told_as_it_is(tmp_path: Path) -> None:
         assert part in said
 
 
+@pytest.mark.parametrize(("orientation", "turned"), [(1, 0), (2, 1), (8, 1), (9, 0), (None, 0)])
+def test_only_what_the_loaders_turn_is_said_to_be_turned(tmp_path: Path, orientation: int | None, turned: int) -> None:
+    """``None`` is damaged EXIF data, with which a picture still has a size."""
+    exif: Image.Exif | bytes = b"Exif\0\0XX\0*\xff\xff\xff\xff"
+    if orientation is not None:
+        exif = Image.Exif()
+        exif[274] = orientation
+    (tmp_path / "a").mkdir()
+    Image.new("RGB", (30, 20)).save(tmp_path / "a" / "a.jpg", exif=exif, dpi=(72, 72))
+    seen, _ = look(tmp_path, 16, 16)
+    assert (seen.turned, seen.opened, seen.median) == (turned, 1, (30, 20))
+
+
 def test_labels_of_another_folder_keep_their_numbers(tmp_path: Path) -> None:
     """A folder to validate with may lack images of a label: numbered by itself, all later ones would be others."""
     made.folder(tmp_path / "train", 3, labels=3)
