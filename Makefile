@@ -46,15 +46,18 @@ bench: setup ## Compare on photographs, 4 minutes at a time: make bench MINUTES=
 	@echo "Open it. make bench goes on where this stopped, or measures anew if nothing is left; MINUTES=15 reaches all."
 
 full: setup ## Run the full suite under asv, hours; interrupted, the same command continues
-	@# The first question begins with the default cases of all. One at a time, as asv saves when it ends. Exit code 2 says
-	@# that a benchmark failed, which the page shows. It is run again by the same command, as a full disk may be the reason;
-	@# what its trials have measured is not measured again.
+	@# The first question begins with the default cases of all but what is apart. One at a time, as asv saves when it ends.
+	@# Exit code 2 says that a benchmark failed. It is run again by the same command, as a full disk may be the reason; what
+	@# its trials have measured is not measured again. asv takes benchmarks/ from here, and the rest from the commit.
 	@set -e; \
-	machine=$$($(BIN)/python -c 'from loaders._trial.machine import machine_name; print(machine_name())'); \
+	list="$(CURDIR)/.asv/list.json"; \
+	machine=$$($(BIN)/python -m benchmarks._ready "$$list"); \
 	grep -qs "\"$$machine\"" ~/.asv-machine.json || $(BIN)/asv machine --machine "$$machine" --yes; \
-	commit=$$(git log -1 --first-parent --format=%H -- loaders benchmarks pyproject.toml); \
+	commit=$$(git log -1 --first-parent --format=%H -- loaders pyproject.toml); \
+	echo "measuring $$commit as $$machine"; \
 	for file in benchmarks/[a-z]*.py; do \
-		LOADERS_FULL=1 LOADERS_SIZE=full $(BIN)/asv run --machine "$$machine" --skip-existing-successful \
+		LOADERS_FULL=1 LOADERS_SIZE=full LOADERS_LIST="$$list" LOADERS_MACHINE="$$machine" \
+			$(BIN)/asv run --machine "$$machine" --skip-existing-successful --show-stderr \
 			--bench "^$$(basename "$$file" .py)\." "$$commit^!" || [ $$? -eq 2 ]; \
 	done
 

@@ -24,34 +24,51 @@ from typing import Any, ClassVar, cast
 
 from loaders import _compare, _registry
 from loaders._corpus import SIZES, Corpus, open_corpus
+from loaders._durable import remove_abandoned
 from loaders._errors import InputError
-from loaders._trial import Record, imports
-from loaders._trial.child import import_ahead
+from loaders._trial import Record, imports, log, machine
+from loaders._trial.prepare import import_ahead, import_modules, needed
 
 Samples = dict[str, Any]
 
 ROOT = Path(__file__).parents[1]
 
+DRAINED = "loaders-drain-"
+"""Prefix of the directories that ``Drain`` converts into, before the number of the process."""
+
 
 @functools.cache
-def _listed() -> dict[str, Any]:
+def listed() -> dict[str, Any]:
     """Return the output of the working tree's ``python -m loaders list --json``.
 
     asv runs these benchmarks with the ``loaders`` of the commit under test, and identifies a case by its position among
     the parameters. So the parameters come from the working tree, as the benchmarks do: with the commit's own, one
-    strategy more or less would file every later one under a wrong name.
+    strategy more or less would file every later one under a wrong name. asv begins thousands of processes that ask for
+    it; ``LOADERS_LIST`` names a file that has it.
     """
+    if known := os.environ.get("LOADERS_LIST"):
+        return cast("dict[str, Any]", json.loads(Path(known).read_text("utf-8")))
     command = [sys.executable, "-m", "loaders", "list", "--json"]
     variables = {**os.environ, "PYTHONPATH": str(ROOT)}
-    listed = subprocess.run(command, cwd=ROOT, env=variables, stdout=subprocess.PIPE, check=True)
-    return cast("dict[str, Any]", json.loads(listed.stdout))
+    found = subprocess.run(command, cwd=ROOT, env=variables, stdout=subprocess.PIPE, check=True)
+    return cast("dict[str, Any]", json.loads(found.stdout))
 
 
 def parameters(question: str) -> tuple[list[list[str]], list[str]]:
-    """Return asv's ``params`` and ``param_names``: the strategies, then the question's axes."""
-    listed = _listed()[question]
-    names = [each["name"] for each in listed["strategies"]]
-    return [names, *listed["axes"].values()], ["strategy", *listed["axes"]]
+    """Return asv's ``params`` and ``param_names``: the strategies, and where there are several, the cases in words.
+
+    An axis would be a parameter as well, but asv begins a process for every combination of parameters, and comparisons
+    run a third of those.
+    """
+    names = [each["name"] for each in listed()[question]["strategies"]]
+    cases = _cases(question)
+    return ([names, list(cases)], ["strategy", "case"]) if cases.keys() - {""} else ([names], ["strategy"])
+
+
+def _cases(question: str) -> dict[str, dict[str, str]]:
+    """Return the cases that comparisons run by their words: ``data x16, augment off``; empty words without axes."""
+    cases = listed()[question]["cases"]
+    return {", ".join(f"{axis} {value}" for axis, value in case.items()): case for case in cases}
 
 
 def corpus() -> Corpus:
@@ -65,8 +82,8 @@ def corpus() -> Corpus:
 def compare(question: str) -> list[Record]:
     """Run the comparison of a question; each trial goes into the trial log at once.
 
-    As a part of the full suite (``LOADERS_FULL``), the default cases of every question come first, as answers rest on
-    them, and what an interrupted suite has measured is not measured again.
+    As a part of the full suite (``LOADERS_FULL``), the default cases of all questions but those that are ``apart`` come
+    first, as answers rest on them, and what an interrupted suite has measured is not measured again.
     """
     given = os.environ.get("LOADERS_ROUNDS", "")
     if given and not (given.isdecimal() and int(given)):
@@ -79,7 +96,8 @@ def compare(question: str) -> list[Record]:
         return _compare.run(planned, done=_print, say=print)
     first = [
         _compare.plan(each, planned.corpus, rounds=rounds or _compare.LEAST_ROUNDS, all_cases=False, outside=outside)
-        for each in _registry.questions()
+        for each, asked in _registry.questions().items()
+        if not asked.apart
     ]
     _compare.run_together(_compare.weightiest_first(first), anew=False, done=_print, say=print)
     return _compare.run(planned, anew=False, done=_print, say=print)
@@ -102,10 +120,11 @@ class _Comparison:
     timeout = 3600  # seconds without output (not in total): longer than one trial's own deadline
     params: ClassVar[list[list[str]]]
     param_names: ClassVar[list[str]]
+    cases: ClassVar[dict[str, dict[str, str]]]
 
-    def setup(self, records: list[Record], strategy: str, *values: str) -> None:
-        case = dict(zip(self.param_names[1:], values, strict=True))
-        self.records = [each for each in records if each.strategy == strategy and each.case == case]
+    def setup(self, records: list[Record], strategy: str, case: str = "") -> None:
+        wanted = self.cases[case]
+        self.records = [each for each in records if each.strategy == strategy and each.case == wanted]
         if not self.records or all(each.status == "skipped" for each in self.records):
             raise NotImplementedError("not part of this comparison")  # asv's word for "skip", in setup only
 
@@ -128,7 +147,7 @@ class _Drain:
     """Plain asv benchmarks over the same registry: a second instrument, and the target of ``asv profile``.
 
     It times a whole epoch in asv's process, imports done, and reads asv's own peak memory, which includes imports
-    and inputs. Only the default case is drained.
+    and inputs. Only the default case is drained. It holds a comparison's lock: it would disturb one that is under way.
     """
 
     version = "1"
@@ -152,9 +171,12 @@ class _Drain:
             raise NotImplementedError("it needs a process of its own, or another case")
         if not all(map(imports.is_found, variant.optional)):
             raise NotImplementedError("what it needs is not installed")
-        import_ahead(variant.build)
-        self.directory = tempfile.TemporaryDirectory(prefix="loaders-drain-")
+        import_modules(needed(variant.build, ()))
         self.serving = contextlib.ExitStack()
+        self.serving.enter_context(log.exclusive(machine.machine_name()))
+        log.refuse_other_processor(log.log_path(machine.machine_name()), machine.processor())
+        remove_abandoned(Path(tempfile.gettempdir()), DRAINED)  # asv ends a process that takes too long
+        self.directory = tempfile.TemporaryDirectory(prefix=f"{DRAINED}{os.getpid()}-")
         prepared = asked.prepare(data, case, _compare.SEED)
         self.job = _registry.Job(data, prepared, case, _compare.SEED, directory=Path(self.directory.name))
         self.build = variant.build
@@ -162,6 +184,7 @@ class _Drain:
             variant.convert(self.job)
         if variant.serve:
             self.job = dataclasses.replace(self.job, served=self.serving.enter_context(variant.serve(self.job)))
+        import_ahead(variant.build)  # starts threads: what serves is forks of this process if it has none
 
     def teardown(self, _strategy: str) -> None:
         if hasattr(self, "directory"):
@@ -182,7 +205,7 @@ def of(question: str, version: str = "2", drain_version: str = "1") -> tuple[typ
         The ``version`` of each class.
     """
     params, param_names = parameters(question)
-    fresh_only = _listed()[question]["fresh_only"]
+    fresh_only = listed()[question]["fresh_only"]
 
     class Comparison(_Comparison):
         """Samples of the comparison run: independent processes, rounds in shuffled order."""
@@ -206,12 +229,13 @@ def of(question: str, version: str = "2", drain_version: str = "1") -> tuple[typ
         cast("Any", samples).unit = unit
         return samples
 
-    for metric, unit in _listed()[question]["tracked"].items():
+    for metric, unit in listed()[question]["tracked"].items():
         setattr(Comparison, f"track_{metric}", _named(track(metric, unit), f"{question}: {metric.replace('_', ' ')}"))
     _named(Drain.time_epoch, f"{question}: epoch in asv's own process")
     _named(Drain.peakmem_epoch, f"{question}: peak of asv's own process")
     Comparison.setup_cache.__module__ = f"benchmarks.{question}"
     Comparison.version, Comparison.params, Comparison.param_names = version, params, param_names
+    Comparison.cases = _cases(question)
     Drain.version, Drain.params, Drain.question = drain_version, params[:1], question
     return Comparison, Drain
 

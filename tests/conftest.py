@@ -41,7 +41,7 @@ Measure = Callable[[Plan, str, dict[str, str]], Record]
 def _cache(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Keep corpora of the tests apart from the user's, and built once."""
     os.environ["LOADERS_CACHE"] = str(tmp_path_factory.mktemp("cache"))
-    for name in ("LOADERS_DATA", "LOADERS_WITH", "LOADERS_SIZE", "LOADERS_ROUNDS", "LOADERS_FULL"):
+    for name in ("LOADERS_DATA", "LOADERS_WITH", "LOADERS_SIZE", "LOADERS_ROUNDS", "LOADERS_FULL", "LOADERS_LIST"):
         os.environ.pop(name, None)
 
 

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -11,12 +18,14 @@ import pytest
 from asv_runner.discovery import disc_benchmarks
 
 import benchmarks.selection
-from benchmarks import _base
-from loaders import _registry
+from benchmarks import _base, _ready
+from loaders import _compare, _registry
 from loaders._corpus import Corpus
 from loaders._errors import InputError
 from loaders._trial import Record, log
 from loaders._trial.metrics import Metrics
+from loaders._trial.record import Environment
+from loaders._words import case_in_words
 from tests.conftest import ROOT
 from tests.test_compare import Runner, stand_in_for_trials
 from tests.test_rows import record
@@ -55,19 +64,47 @@ def test_units_are_seconds_and_bytes_only(discovered: dict[str, Any]) -> None:
 
 def test_what_asv_times_itself_runs_once(discovered: dict[str, Any]) -> None:
     own = [each for name, each in discovered.items() if name.endswith(".Drain.time_epoch")]
-    assert {(each.rounds, each.repeat, each.number) for each in own} == {(1, 1, 1)}
+    assert {(each.rounds, each.repeat, each.number, each.warmup_time) for each in own} == {(1, 1, 1, 0)}
+
+
+def test_asv_knows_the_benchmarks_that_there_are(discovered: dict[str, Any]) -> None:
+    """What is published, and what is left out as older, goes by this file: ``asv run --bench just-discover``."""
+    held = json.loads((ROOT / "results/benchmarks.json").read_text("utf-8"))
+    del held["version"]
+    assert {name: each["version"] for name, each in held.items()} == {
+        name: each.version for name, each in discovered.items()
+    }
 
 
 def test_parameters_are_the_registry_of_the_working_tree() -> None:
     params, names = _base.parameters("resize")
     assert params[0] == list(_registry.variants("resize"))
-    assert (params[1], names) == (["0.5", "2.0", "3.5", "224x224"], ["strategy", "scale"])
+    assert (params[1], names) == (["scale 0.5", "scale 2.0", "scale 3.5", "scale 224x224"], ["strategy", "case"])
+
+
+def test_only_cases_that_comparisons_run_are_parameters_in_the_words_of_the_page() -> None:
+    for name, question in _registry.questions().items():
+        params, names = _base.parameters(name)
+        cases = [{axis: case[axis] for axis in question.axes} for case in question.cases]
+        assert params[1:] == ([[case_in_words(case) for case in cases]] if question.axes else [])
+        assert len(params) == len(names)
+
+
+def test_a_file_with_the_registry_spares_asking_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = {"selection": {"strategies": [{"name": "of_a_file"}], "cases": [{"images": "7"}]}}
+    (tmp_path / "list.json").write_text(json.dumps(listed))
+    monkeypatch.setenv("LOADERS_LIST", str(tmp_path / "list.json"))
+    _base.listed.cache_clear()
+    try:
+        assert _base.parameters("selection") == ([["of_a_file"], ["images 7"]], ["strategy", "case"])
+    finally:
+        _base.listed.cache_clear()
 
 
 def _hand_out(records: list[Record], strategy: str, images: str = "500", metric: str = "epoch_time") -> Any:
-    comparison = benchmarks.selection.Comparison()
-    comparison.setup(records, strategy, images)
-    return getattr(comparison, f"track_{metric}")(records, strategy, images)
+    comparison, case = benchmarks.selection.Comparison(), f"images {images}"
+    comparison.setup(records, strategy, case)
+    return getattr(comparison, f"track_{metric}")(records, strategy, case)
 
 
 RECORDS = [
@@ -126,11 +163,12 @@ def test_the_second_instrument_drains_each_strategy(monkeypatch: pytest.MonkeyPa
         drain.setup("elsewhere")
 
 
-def test_the_full_suite_begins_with_the_default_cases_of_every_question(
+def test_the_full_suite_begins_with_the_default_cases_that_answers_rest_on(
     corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = _registry.questions()
-    names = ["selection", "resize", "calibration"]
+    names = ["selection", "resize", "calibration", "decode"]
+    asked["decode"] = dataclasses.replace(asked["decode"], apart=True)
     runner = Runner()
     stand_in_for_trials(monkeypatch, runner)
     monkeypatch.setattr(
@@ -145,17 +183,123 @@ def test_the_full_suite_begins_with_the_default_cases_of_every_question(
 
     logged = log.read(log.log_path("tested"))
     assert len(logged) == sum(map(len, found.values())), "nothing is measured twice"
-    is_default = [each.case in asked[each.question].default_cases for each in logged]
+    is_default = [each.question != "decode" and each.case in asked[each.question].default_cases for each in logged]
     first = sum(is_default)
     assert is_default == [True] * first + [False] * (len(logged) - first)
-    assert {each.question for each in logged[:first]} == set(names)
+    assert {each.question for each in logged[:first]} == {"selection", "resize", "calibration"}
     assert logged[0].question == "calibration"
     for name in names:
         assert {tuple(each.case.items()) for each in found[name]} == {tuple(each.items()) for each in asked[name].cases}
-    assert [_base.compare(name) for name in names] == [*found.values()], (
-        "an interrupted suite goes on from what is there"
-    )
+    assert [_base.compare(name) for name in names] == [*found.values()], "a whole suite finds everything there"
     assert len(log.read(log.log_path("tested"))) == len(logged)
+
+
+def test_an_interrupted_full_suite_goes_on_where_it_stopped(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, runner = _registry.questions(), Runner()
+    stand_in_for_trials(monkeypatch, runner)
+    monkeypatch.setattr(_base, "corpus", lambda: corpus)
+    monkeypatch.setattr(_registry, "questions", lambda: {name: asked[name] for name in ("selection", "resize")})
+    monkeypatch.setenv("LOADERS_FULL", "1")
+    monkeypatch.setenv("LOADERS_ROUNDS", "1")
+    runner.stop_at = 20
+    with pytest.raises(KeyboardInterrupt):
+        _base.compare("selection")
+    runner.stop_at = None
+    found = _base.compare("selection")
+    assert max(Counter(runner.ran).values()) == 1
+    assert {each.strategy for each in found} == set(_registry.variants("selection"))
+
+
+def test_the_full_suite_runs_default_cases_eight_times_and_then_what_is_open(
+    corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, begun = _registry.questions(), list[_compare.Plan]()
+
+    def run_together(plans: Sequence[_compare.Plan], **_: object) -> dict[str, list[Record]]:
+        begun.extend(plans)
+        return {}
+
+    def run(planned: _compare.Plan, **_: object) -> list[Record]:
+        begun.append(planned)
+        return []
+
+    large = dataclasses.replace(corpus, manifest=msgspec.structs.replace(corpus.manifest, size="full"))
+    monkeypatch.setattr(_base, "corpus", lambda: large)
+    monkeypatch.setattr(_registry, "questions", lambda: {"resize": asked["resize"]})
+    monkeypatch.setattr(_compare, "run_together", run_together)
+    monkeypatch.setattr(_compare, "run", run)
+    monkeypatch.setenv("LOADERS_FULL", "1")
+    _base.compare("resize")
+    assert [(each.rounds, each.until, len(each.cases)) for each in begun] == [(8, None, 1), (24, 0.05, 4)]
+
+
+@pytest.fixture
+def committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file that is measured, in a repository of its own."""
+    (tmp_path / "loaders").mkdir()
+    file = tmp_path / "loaders" / "one.py"
+    file.write_text("1")
+    git = ["git", "-c", "user.name=x", "-c", "user.email=x@example.org"]
+    for words in (["init", "--quiet"], ["add", "loaders"], ["commit", "--quiet", "--message", "x"]):
+        subprocess.run([*git, *words], cwd=tmp_path, check=True)
+    monkeypatch.setattr(_base, "ROOT", tmp_path)
+    monkeypatch.setattr(_base, "listed", lambda: {"selection": {}})
+    return file
+
+
+@pytest.mark.usefixtures("committed")
+def test_the_full_suite_begins_with_the_machines_name_and_the_registry(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _ready.main(tmp_path / "new" / "list.json")
+    assert capsys.readouterr().out == "tested\n"
+    assert json.loads((tmp_path / "new" / "list.json").read_text()) == {"selection": {}}
+
+
+def test_the_full_suite_does_not_begin_where_asv_would_measure_something_else(committed: Path, tmp_path: Path) -> None:
+    """asv takes the strategies from a commit, and says nothing of what is not in one."""
+    committed.write_text("2")
+    with pytest.raises(InputError, match=r"commit it first.*: loaders/one.py"):
+        _ready.main(tmp_path / "list.json")
+
+
+@pytest.mark.usefixtures("committed")
+def test_the_full_suite_does_not_begin_while_another_command_measures(tmp_path: Path) -> None:
+    """asv would skip every comparison without a word, and then drain."""
+    with log.exclusive("tested"), pytest.raises(InputError, match="under way"):
+        _ready.main(tmp_path / "list.json")
+    log.append(log.log_path("tested"), record("mixed_copy", 0, environment=Environment(cpu="another")))
+    with pytest.raises(InputError, match="another processor"):
+        _ready.main(tmp_path / "list.json")
+
+
+@pytest.mark.usefixtures("corpus")
+def test_nothing_is_drained_while_a_comparison_measures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOADERS_SIZE", "tiny")
+    drain: Any = benchmarks.selection.Drain()
+    with log.exclusive("tested"), pytest.raises(InputError, match="under way"):
+        drain.setup("permutation_index")
+    drain.setup("permutation_index")
+    with pytest.raises(InputError, match="under way"), log.exclusive("tested"):
+        pass
+    drain.teardown("permutation_index")
+    with log.exclusive("tested"):
+        pass
+
+
+@pytest.mark.usefixtures("corpus")
+def test_what_a_killed_drain_has_left_is_removed_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOADERS_SIZE", "tiny")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    (tmp_path / f"loaders-drain-{ended.pid}-left").mkdir()
+    drain: Any = benchmarks.selection.Drain()
+    drain.setup("permutation_index")
+    (there,) = tmp_path.glob("loaders-drain-*")
+    assert there == Path(drain.directory.name)
+    drain.teardown("permutation_index")
+    assert not [*tmp_path.glob("loaders-drain-*")]
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,7 @@ def _document(question: _registry.Question, strategies: Sequence[_registry.Varia
     return {
         "title": question.title,
         "axes": {axis: list(values) for axis, values in question.axes.items()},
+        "cases": [{axis: case[axis] for axis in question.axes} for case in question.cases],
         "tracked": {name: ASV_UNITS[each.unit] for name, each in tracked.items()},
         "fresh_only": [name for name, each in tracked.items() if each.fresh_only],
         "strategies": [{fact: getattr(each, fact) for fact in facts} for each in strategies],

@@ -32,7 +32,7 @@ from loaders._judge import RESOLUTION
 from loaders._report.asv_files import AsvResult, Reading
 from loaders._rows import MEASURED, Comparison, Row
 from loaders._stats import Estimate, quantile
-from loaders._words import UNITS, amount, duration, factor, one_line
+from loaders._words import UNITS, amount, case_in_words, duration, factor, one_line
 
 Verdict = Literal["agree", "explained", "flagged", "undecided"]
 
@@ -187,9 +187,9 @@ class _Held:
         }
 
     def values(self, row: Row) -> tuple[str, ...]:
-        """Return a row's parameters in asv's order."""
-        case, axes = row.case, self._axes
-        return (row.strategy, *(case[axis] for axis in (axes if set(axes) == set(case) else case)))
+        """Return a row's parameters in asv's order, as ``benchmarks/_base.py`` writes them."""
+        case = {axis: row.case[axis] for axis in self._axes if axis in row.case}
+        return (row.strategy, *filter(None, [case_in_words(case)]))
 
     def reading(self, row: Row, commits: Sequence[str], kind: str, benchmark: str) -> Reading | None:
         """Return asv's figure for a row's strategy (and its case, in ``Comparison``)."""
@@ -370,7 +370,7 @@ def _missing(held: _Held, comparison: Comparison, own: Sequence[Row]) -> list[st
         rows = {held.values(row): row for row in comparison.rows if commit in _commits(row, comparison)}
         others = {held.values(row) for row in comparison.rows} - set(rows)
         tracked, drained = held.of(commit, "Comparison"), held.of(commit, "Drain")
-        width, at = 1 + len(comparison.about.axes), f"at commit {commit}"
+        width, at = 1 + bool(comparison.about.axes), f"at commit {commit}"
         if not tracked and not drained and commit in held.pythons:
             python = comparison.environment.python
             said.append(f"asv's results {at} are from Python {held.pythons[commit]}, the trial log's from {python}")

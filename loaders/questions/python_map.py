@@ -17,6 +17,7 @@ prefetch unless the strategy's name says so. tf.data's own optimisations (``map_
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -345,14 +346,17 @@ def closure_rebuilt(job: Job[Work]) -> Iterable[Batch]:
 
 @variant(only=DECODE)
 def closure_cleared(job: Job[Work]) -> Iterable[Batch]:
-    """Like ``closure_rebuilt``, with Keras's ``clear_session`` and a garbage collection after each ``map``."""
+    """Like ``closure_rebuilt``, with Keras's ``clear_session`` and a garbage collection after every tenth ``map``."""
     import gc
 
     import keras
 
+    rebuilt = itertools.count(1)
+
     def clear() -> None:
-        keras.backend.clear_session()
-        gc.collect()
+        if next(rebuilt) % 10 == 0:
+            keras.backend.clear_session()
+            gc.collect()
 
     return _rebuilding(job, clear)
 

@@ -58,7 +58,7 @@ def _medians(records: list[Record]) -> dict[tuple[str, ...], Reading]:
     found: dict[tuple[str, ...], Reading] = {}
     for name in {each.strategy for each in records}:
         values = [each.metrics.epoch_time or 0.0 for each in records if each.strategy == name]
-        found[(name, "500")] = Reading(statistics.median(values), count=len(values))
+        found[(name, "images 500")] = Reading(statistics.median(values), count=len(values))
     return found
 
 
@@ -209,8 +209,8 @@ def test_strategies_that_import_otherwise_are_not_held_against_each_other() -> N
 
 
 def test_what_the_log_lacks_and_what_asv_lacks_is_said() -> None:
-    medians = {**_medians(LOG), ("boolean_mask", "500"): Reading(1.0), ("gone", "500"): Reading(1.0)}
-    del medians[("mixed_copy", "500")]
+    medians = {**_medians(LOG), ("boolean_mask", "images 500"): Reading(1.0), ("gone", "images 500"): Reading(1.0)}
+    del medians[("mixed_copy", "images 500")]
     found = _held(LOG, _asv(Comparison__track_epoch_time=medians))
     assert found.missing == [
         "asv's medians at commit c0ffee00, but not the trial log, have 2 strategies: boolean_mask, gone",
@@ -221,7 +221,7 @@ def test_what_the_log_lacks_and_what_asv_lacks_is_said() -> None:
 
 def test_long_lists_are_counted() -> None:
     medians = _medians(LOG)
-    medians.update({(f"s{index:02}", "500"): Reading(1.0) for index in range(20)})
+    medians.update({(f"s{index:02}", "images 500"): Reading(1.0) for index in range(20)})
     (said, _) = _held(LOG, _asv(Comparison__track_epoch_time=medians)).missing
     assert said.endswith("20 strategies: s00, s01, s02, s03, s04, s05 and 14 more")
 
@@ -270,7 +270,7 @@ def test_not_applicable_is_neither_a_figure_nor_a_failure() -> None:
 def test_other_parameters_than_todays_are_left_out_in_words() -> None:
     medians = {params[:1]: reading for params, reading in _medians(LOG).items()}
     times: dict[tuple[str, ...], Reading] = {
-        (name, "500"): Reading(99.0) for name in ("numpy_to_numpy", "numpy_to_list")
+        (name, "images 500"): Reading(99.0) for name in ("numpy_to_numpy", "numpy_to_list")
     }
     found = _held(LOG, _asv(Comparison__track_epoch_time=medians, Drain__time_epoch=times))
     assert (found.medians, found.beside) == ((0, 0), [])
@@ -303,12 +303,12 @@ def test_a_row_is_held_against_the_commit_of_its_own_trials() -> None:
 
 
 def test_a_median_that_contradicts_the_log_is_flagged() -> None:
-    medians = {**_medians(LOG), ("numpy_to_list", "500"): Reading(2.5, count=3)}
+    medians = {**_medians(LOG), ("numpy_to_list", "images 500"): Reading(2.5, count=3)}
     found = _held(LOG, _asv(Comparison__track_epoch_time=medians))
     assert found.medians == (3, 2)
     assert found.missing[0] == (
         "asv's track_epoch_time cannot be the median of the trial log's samples: "
-        "numpy_to_list 500 (asv 2.50 s, n=3; log 2.02 s, n=3)"
+        "numpy_to_list images 500 (asv 2.50 s, n=3; log 2.02 s, n=3)"
     )
 
 
@@ -326,7 +326,7 @@ def test_the_peak_of_a_process_tree_is_not_the_one_that_asv_tracks() -> None:
         for each in LOG
         if each.strategy == "mixed_copy"
     ]
-    found = _held(log, _asv(Comparison__track_peak_memory={("mixed_copy", "500"): Reading(float(MIB))}))
+    found = _held(log, _asv(Comparison__track_peak_memory={("mixed_copy", "images 500"): Reading(float(MIB))}))
     assert found.medians == (0, 0)
 
 
@@ -351,7 +351,7 @@ def test_a_median_beyond_all_samples_by_their_range_is_not(
 
 def test_hostile_names_stay_on_their_line_and_are_left_to_the_template_to_escape() -> None:
     name = f"{EVIL}\nnext\r\u2028line"
-    medians = {**_medians(LOG), (name, "500"): Reading(1.0)}
+    medians = {**_medians(LOG), (name, "images 500"): Reading(1.0)}
     times = {(name,): Reading(1.0), **_times(numpy_to_numpy=1.0)}
     found = _held(LOG, _asv(Comparison__track_epoch_time=medians, Drain__time_epoch=times))
     said = [each for each in found.missing if EVIL in each]
