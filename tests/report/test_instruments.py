@@ -289,13 +289,13 @@ def test_only_results_of_the_same_commit_and_python_are_held_against_trials() ->
 
 def test_a_row_is_held_against_the_commit_of_its_own_trials() -> None:
     newer = [_record("numpy_to_list", index, 9.0, 1054, commit=OTHER, case={"images": "2000"}) for index in range(3)]
-    old = {**_medians(LOG), ("numpy_to_list", "2000"): Reading(4.0)}
+    old = {**_medians(LOG), ("numpy_to_list", "images 2000"): Reading(4.0)}
     found = _held([*LOG, *newer], _asv(Comparison__track_epoch_time=old))
     assert found.medians == (3, 3), "the one of the other commit is not counted"
     assert not [each for each in found.missing if "but not the trial log" in each]
     assert found.missing[0] == (
         "asv's medians at commit c0ffee00 are not compared where the trial log has a newer run: "
-        "1 case: numpy_to_list 2000"
+        "1 case: numpy_to_list images 2000"
     )
 
 
