@@ -51,7 +51,7 @@ full: setup ## Run the full suite under asv, hours; interrupted, the same comman
 	@# its trials have measured is not measured again. asv takes benchmarks/ from here, and the rest from the commit.
 	@set -e; \
 	list="$(CURDIR)/.asv/list.json"; \
-	machine=$$($(BIN)/python -m benchmarks._ready "$$list"); \
+	machine=$$(LOADERS_LIST= $(BIN)/python -m benchmarks._ready "$$list"); \
 	grep -qs "\"$$machine\"" ~/.asv-machine.json || $(BIN)/asv machine --machine "$$machine" --yes; \
 	commit=$$(git log -1 --first-parent --format=%H -- loaders pyproject.toml); \
 	echo "measuring $$commit as $$machine"; \

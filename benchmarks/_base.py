@@ -55,20 +55,14 @@ def listed() -> dict[str, Any]:
 
 
 def parameters(question: str) -> tuple[list[list[str]], list[str]]:
-    """Return asv's ``params`` and ``param_names``: the strategies, and where there are several, the cases in words.
+    """Return asv's ``params`` and ``param_names``: the strategies, and where there are axes, the cases in words.
 
     An axis would be a parameter as well, but asv begins a process for every combination of parameters, and comparisons
     run a third of those.
     """
     names = [each["name"] for each in listed()[question]["strategies"]]
-    cases = _cases(question)
-    return ([names, list(cases)], ["strategy", "case"]) if cases.keys() - {""} else ([names], ["strategy"])
-
-
-def _cases(question: str) -> dict[str, dict[str, str]]:
-    """Return the cases that comparisons run by their words: ``data x16, augment off``; empty words without axes."""
-    cases = listed()[question]["cases"]
-    return {", ".join(f"{axis} {value}" for axis, value in case.items()): case for case in cases}
+    cases = list(listed()[question]["cases"])
+    return ([names], ["strategy"]) if cases == [""] else ([names, cases], ["strategy", "case"])
 
 
 def corpus() -> Corpus:
@@ -172,24 +166,23 @@ class _Drain:
         if not all(map(imports.is_found, variant.optional)):
             raise NotImplementedError("what it needs is not installed")
         import_modules(needed(variant.build, ()))
-        self.serving = contextlib.ExitStack()
-        self.serving.enter_context(log.exclusive(machine.machine_name()))
-        log.refuse_other_processor(log.log_path(machine.machine_name()), machine.processor())
-        remove_abandoned(Path(tempfile.gettempdir()), DRAINED)  # asv ends a process that takes too long
-        self.directory = tempfile.TemporaryDirectory(prefix=f"{DRAINED}{os.getpid()}-")
-        prepared = asked.prepare(data, case, _compare.SEED)
-        self.job = _registry.Job(data, prepared, case, _compare.SEED, directory=Path(self.directory.name))
-        self.build = variant.build
-        if variant.convert:
-            variant.convert(self.job)
-        if variant.serve:
-            self.job = dataclasses.replace(self.job, served=self.serving.enter_context(variant.serve(self.job)))
-        import_ahead(variant.build)  # starts threads: what serves is forks of this process if it has none
+        with contextlib.ExitStack() as held:
+            held.enter_context(log.exclusive(machine.machine_name()))
+            remove_abandoned(Path(tempfile.gettempdir()), DRAINED)  # asv ends a process that takes too long
+            directory = held.enter_context(tempfile.TemporaryDirectory(prefix=f"{DRAINED}{os.getpid()}-"))
+            prepared = asked.prepare(data, case, _compare.SEED)
+            self.job = _registry.Job(data, prepared, case, _compare.SEED, directory=Path(directory))
+            self.build = variant.build
+            if variant.convert:
+                variant.convert(self.job)
+            if variant.serve:
+                self.job = dataclasses.replace(self.job, served=held.enter_context(variant.serve(self.job)))
+            import_ahead(variant.build)  # starts threads: what serves is forks of this process if it has none
+            self.held = held.pop_all()
 
     def teardown(self, _strategy: str) -> None:
-        if hasattr(self, "directory"):
-            self.serving.close()
-            self.directory.cleanup()
+        if hasattr(self, "held"):
+            self.held.close()
 
     def drain(self) -> None:
         for _ in self.build(self.job):
@@ -235,7 +228,7 @@ def of(question: str, version: str = "2", drain_version: str = "1") -> tuple[typ
     _named(Drain.peakmem_epoch, f"{question}: peak of asv's own process")
     Comparison.setup_cache.__module__ = f"benchmarks.{question}"
     Comparison.version, Comparison.params, Comparison.param_names = version, params, param_names
-    Comparison.cases = _cases(question)
+    Comparison.cases = listed()[question]["cases"]
     Drain.version, Drain.params, Drain.question = drain_version, params[:1], question
     return Comparison, Drain
 

@@ -16,10 +16,11 @@ from loaders._errors import InputError
 from loaders._trial import log, machine
 
 MEASURED = ("loaders", "benchmarks", "pyproject.toml")
+"""What results depend on: asv takes ``benchmarks`` from here and the others from a commit, and they must agree."""
 
 
 def main(written: Path) -> None:
-    """Do it.
+    """Make sure that a full run can measure, write the registry, and print the machine's name.
 
     Raises
     ------
@@ -27,10 +28,10 @@ def main(written: Path) -> None:
         If what would be measured is not committed, another command measures, or the machine's name belongs to another
         processor.
     """
-    status = ["git", "status", "--porcelain", "--untracked-files=no", "--", *MEASURED]
+    status = ["git", "status", "--porcelain", "--", *MEASURED]
     changed = subprocess.run(status, cwd=_base.ROOT, capture_output=True, text=True, check=True).stdout
     if changed:
-        raise InputError(f"commit it first, as asv measures a commit: {' '.join(changed.split()[1::2])}")
+        raise InputError(f"commit it first, as asv measures what is committed: {' '.join(changed.split()[1::2])}")
     name = machine.machine_name()
     with log.exclusive(name):
         log.refuse_other_processor(log.log_path(name), machine.processor())

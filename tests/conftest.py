@@ -37,6 +37,13 @@ Strategy = Callable[..., Record]
 Measure = Callable[[Plan, str, dict[str, str]], Record]
 
 
+def git(root: Path, *arguments: str) -> str:
+    """Run git as somebody, and return what it prints."""
+    identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
+    done = subprocess.run(["git", *identity, *arguments], cwd=root, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _cache(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Keep corpora of the tests apart from the user's, and built once."""

@@ -26,7 +26,7 @@ from loaders._trial import Record, log
 from loaders._trial.metrics import Metrics
 from loaders._trial.record import Environment
 from loaders._words import case_in_words
-from tests.conftest import ROOT
+from tests.conftest import ROOT, git
 from tests.test_compare import Runner, stand_in_for_trials
 from tests.test_rows import record
 
@@ -82,16 +82,15 @@ def test_parameters_are_the_registry_of_the_working_tree() -> None:
     assert (params[1], names) == (["scale 0.5", "scale 2.0", "scale 3.5", "scale 224x224"], ["strategy", "case"])
 
 
-def test_only_cases_that_comparisons_run_are_parameters_in_the_words_of_the_page() -> None:
+def test_only_cases_that_comparisons_run_are_parameters() -> None:
     for name, question in _registry.questions().items():
         params, names = _base.parameters(name)
-        cases = [{axis: case[axis] for axis in question.axes} for case in question.cases]
-        assert params[1:] == ([[case_in_words(case) for case in cases]] if question.axes else [])
+        assert params[1:] == ([[case_in_words(case) for case in question.cases]] if question.axes else [])
         assert len(params) == len(names)
 
 
 def test_a_file_with_the_registry_spares_asking_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    listed = {"selection": {"strategies": [{"name": "of_a_file"}], "cases": [{"images": "7"}]}}
+    listed = {"selection": {"strategies": [{"name": "of_a_file"}], "cases": {"images 7": {"images": "7"}}}}
     (tmp_path / "list.json").write_text(json.dumps(listed))
     monkeypatch.setenv("LOADERS_LIST", str(tmp_path / "list.json"))
     _base.listed.cache_clear()
@@ -239,9 +238,8 @@ def committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "loaders").mkdir()
     file = tmp_path / "loaders" / "one.py"
     file.write_text("1")
-    git = ["git", "-c", "user.name=x", "-c", "user.email=x@example.org"]
     for words in (["init", "--quiet"], ["add", "loaders"], ["commit", "--quiet", "--message", "x"]):
-        subprocess.run([*git, *words], cwd=tmp_path, check=True)
+        git(tmp_path, *words)
     monkeypatch.setattr(_base, "ROOT", tmp_path)
     monkeypatch.setattr(_base, "listed", lambda: {"selection": {}})
     return file
@@ -258,8 +256,11 @@ def test_the_full_suite_begins_with_the_machines_name_and_the_registry(
 
 def test_the_full_suite_does_not_begin_where_asv_would_measure_something_else(committed: Path, tmp_path: Path) -> None:
     """asv takes the strategies from a commit, and says nothing of what is not in one."""
+    (committed.parent / "two.py").write_text("2")
+    with pytest.raises(InputError, match=r"commit it first.*: loaders/two.py$"):
+        _ready.main(tmp_path / "list.json")
     committed.write_text("2")
-    with pytest.raises(InputError, match=r"commit it first.*: loaders/one.py"):
+    with pytest.raises(InputError, match=r"commit it first.*: loaders/one.py loaders/two.py"):
         _ready.main(tmp_path / "list.json")
 
 
@@ -274,8 +275,9 @@ def test_the_full_suite_does_not_begin_while_another_command_measures(tmp_path: 
 
 
 @pytest.mark.usefixtures("corpus")
-def test_nothing_is_drained_while_a_comparison_measures(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_drained_while_a_comparison_measures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOADERS_SIZE", "tiny")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     drain: Any = benchmarks.selection.Drain()
     with log.exclusive("tested"), pytest.raises(InputError, match="under way"):
         drain.setup("permutation_index")
@@ -297,7 +299,7 @@ def test_what_a_killed_drain_has_left_is_removed_by_the_next(tmp_path: Path, mon
     drain: Any = benchmarks.selection.Drain()
     drain.setup("permutation_index")
     (there,) = tmp_path.glob("loaders-drain-*")
-    assert there == Path(drain.directory.name)
+    assert there == drain.job.directory
     drain.teardown("permutation_index")
     assert not [*tmp_path.glob("loaders-drain-*")]
 

@@ -11,6 +11,7 @@ from loaders._cli import options
 from loaders._cli.output import print_json
 from loaders._figures import ASV_UNITS, declared
 from loaders._trial.metrics import Metrics
+from loaders._words import case_in_words
 
 
 @click.command("list")
@@ -40,8 +41,7 @@ def _document(question: _registry.Question, strategies: Sequence[_registry.Varia
     facts = ("name", "label", "tier", "matches", "baseline", "engine")
     return {
         "title": question.title,
-        "axes": {axis: list(values) for axis, values in question.axes.items()},
-        "cases": [{axis: case[axis] for axis in question.axes} for case in question.cases],
+        "cases": {case_in_words(case): case for case in question.cases},
         "tracked": {name: ASV_UNITS[each.unit] for name, each in tracked.items()},
         "fresh_only": [name for name, each in tracked.items() if each.fresh_only],
         "strategies": [{fact: getattr(each, fact) for fact in facts} for each in strategies],

@@ -247,7 +247,7 @@ def is_turned(image: Image) -> bool:
 
     try:
         return Pillow.Image.getexif(image).get(Base.Orientation) in range(2, 9)  # PNG's own loads the picture
-    except Exception:  # noqa: BLE001 - the picture is whole, and Pillow raises this and that
+    except Exception:  # noqa: BLE001 - of damaged EXIF data Pillow raises this and that
         return False
 
 

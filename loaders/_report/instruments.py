@@ -167,7 +167,7 @@ class _Held:
     """asv's results for one question, looked up by strategy, case and the commit of the trials."""
 
     def __init__(self, comparison: Comparison, results: Sequence[AsvResult]) -> None:
-        self.question, self._axes = comparison.question, list(comparison.about.axes)
+        self.question = comparison.question
         self.pythons: dict[str, str] = {}  # versions other than the trials', by commit
         self._files: defaultdict[str, list[AsvResult]] = defaultdict(list)
         for each in results:
@@ -188,8 +188,7 @@ class _Held:
 
     def values(self, row: Row) -> tuple[str, ...]:
         """Return a row's parameters in asv's order, as ``benchmarks/_base.py`` writes them."""
-        case = {axis: row.case[axis] for axis in self._axes if axis in row.case}
-        return (row.strategy, *filter(None, [case_in_words(case)]))
+        return (row.strategy, *filter(None, [case_in_words(row.case)]))
 
     def reading(self, row: Row, commits: Sequence[str], kind: str, benchmark: str) -> Reading | None:
         """Return asv's figure for a row's strategy (and its case, in ``Comparison``)."""
@@ -370,7 +369,7 @@ def _missing(held: _Held, comparison: Comparison, own: Sequence[Row]) -> list[st
         rows = {held.values(row): row for row in comparison.rows if commit in _commits(row, comparison)}
         others = {held.values(row) for row in comparison.rows} - set(rows)
         tracked, drained = held.of(commit, "Comparison"), held.of(commit, "Drain")
-        width, at = 1 + bool(comparison.about.axes), f"at commit {commit}"
+        axes, at = list(comparison.about.axes), f"at commit {commit}"
         if not tracked and not drained and commit in held.pythons:
             python = comparison.environment.python
             said.append(f"asv's results {at} are from Python {held.pythons[commit]}, the trial log's from {python}")
@@ -379,11 +378,11 @@ def _missing(held: _Held, comparison: Comparison, own: Sequence[Row]) -> list[st
             without.append(commit)
             continue
         if tracked:
-            said += _lacking(_cells(tracked), rows, "medians", width, at, others)
+            said += _lacking(_cells(tracked), rows, "medians", axes, at, others)
         plain = {_alone(row): row for row in own if row in rows.values()}
         if plain and drained:
             elsewhere = {_alone(row) for row in own} - set(plain)
-            said += _lacking(_cells(drained), plain, "own benchmarks", 1, at, elsewhere)
+            said += _lacking(_cells(drained), plain, "own benchmarks", [], at, elsewhere)
         elif plain:
             said.append(f"asv's own benchmarks, time_epoch and peakmem_epoch, have no result {at}")
     if without:
@@ -413,7 +412,7 @@ def _lacking(
     cells: Mapping[tuple[str, ...], Mapping[str, Reading]],
     rows: Mapping[tuple[str, ...], Row],
     what: str,
-    width: int,
+    axes: Sequence[str],
     at: str,
     elsewhere: AbstractSet[tuple[str, ...]],
 ) -> Iterator[str]:
@@ -425,12 +424,16 @@ def _lacking(
         The log's rows of the same commit, by the same parameters.
     what
         The kind of asv's benchmarks.
-    width
-        The number of parameters that they have today.
+    axes
+        Those of the cases that they have as a parameter today; older ones had each axis's value as one.
     elsewhere
         The parameters of the comparison's rows from other commits.
     """
-    known = {params: readings for params, readings in cells.items() if len(params) == width}
+    known = {
+        params: readings
+        for params, readings in cells.items()
+        if len(params) == 1 + bool(axes) and all(case.partition(" ")[0] in axes for case in params[1:])
+    }
     if len(known) < len(cells):
         yield f"asv's {what} {at} have other parameters than today and are left out"
         if not known:

@@ -19,13 +19,7 @@ from loaders._check.sides import WORKING_TREE, Side, differing, side
 from loaders._errors import InputError
 from loaders._trial import log, machine
 from tests.check.conftest import await_trial, left, needs_forks
-from tests.conftest import ROOT
-
-
-def _git(root: Path, *arguments: str) -> str:
-    identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
-    done = subprocess.run(["git", *identity, *arguments], cwd=root, check=True, capture_output=True, text=True)
-    return done.stdout.strip()
+from tests.conftest import ROOT, git
 
 
 @pytest.fixture(scope="module")
@@ -34,24 +28,24 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("repository")
     shutil.copytree(ROOT / "loaders", root / "loaders", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", root)
-    _git(root, "init", "-q", "-b", "main")
+    git(root, "init", "-q", "-b", "main")
     (root / ".gitignore").write_text("__pycache__\n.asv\n")
-    _git(root, "add", ".")
-    _git(root, "commit", "-q", "-m", "base")
-    _git(root, "checkout", "-q", "-b", "older")
+    git(root, "add", ".")
+    git(root, "commit", "-q", "-m", "base")
+    git(root, "checkout", "-q", "-b", "older")
     command = root / "loaders" / "_cli" / "trial.py"
     command.write_text(command.read_text("utf-8").replace('"--serve"', '"--later"'))
-    _git(root, "commit", "-qam", "without a process that serves trials")
-    _git(root, "checkout", "-q", "main")
+    git(root, "commit", "-qam", "without a process that serves trials")
+    git(root, "checkout", "-q", "main")
     path = root / "loaders" / "questions" / "selection.py"
     text = path.read_text("utf-8")
     path.write_text(text + "\n# A comment.\n")
-    _git(root, "commit", "-qam", "comment")
-    _git(root, "tag", "comment")
+    git(root, "commit", "-qam", "comment")
+    git(root, "tag", "comment")
     body = '"""One permutation and one fancy index; nothing is deleted."""\n'
     assert body in text
     path.write_text(text.replace(body, f"{body}    import time\n\n    time.sleep(0.05)\n    held = bytes(2**26)\n"))
-    _git(root, "commit", "-qam", "slow")
+    git(root, "commit", "-qam", "slow")
     return root
 
 

@@ -53,7 +53,7 @@ def test_an_odd_folder_is_told_as_it_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("orientation", "turned"), [(1, 0), (2, 1), (8, 1), (9, 0), (None, 0)])
-def test_only_what_the_loaders_turn_is_said_to_be_turned(tmp_path: Path, orientation: int | None, turned: int) -> None:
+def test_only_what_exif_data_turn_is_said_to_be_turned(tmp_path: Path, orientation: int | None, turned: int) -> None:
     """``None`` is damaged EXIF data, with which a picture still has a size."""
     exif: Image.Exif | bytes = b"Exif\0\0XX\0*\xff\xff\xff\xff"
     if orientation is not None:

@@ -267,8 +267,9 @@ def test_not_applicable_is_neither_a_figure_nor_a_failure() -> None:
     assert set(_verdicts(found, "time")) == {"numpy_to_numpy", "numpy_to_list"}
 
 
-def test_other_parameters_than_todays_are_left_out_in_words() -> None:
-    medians = {params[:1]: reading for params, reading in _medians(LOG).items()}
+@pytest.mark.parametrize("older", [(), ("500",), ("500", "warm")])
+def test_other_parameters_than_todays_are_left_out_in_words(older: tuple[str, ...]) -> None:
+    medians = {(params[0], *older): reading for params, reading in _medians(LOG).items()}
     times: dict[tuple[str, ...], Reading] = {
         (name, "images 500"): Reading(99.0) for name in ("numpy_to_numpy", "numpy_to_list")
     }

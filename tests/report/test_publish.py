@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from loaders._trial import log
-from tests.conftest import ROOT
+from tests.conftest import ROOT, git
 from tests.report.runs import run_of, write_log
 from tests.report.test_page import Parsed
 from tests.test_rows import record
@@ -24,9 +24,8 @@ def make_project(parent: Path) -> Path:
     root.mkdir()
     shutil.copy(ROOT / "asv.conf.json", root)
     (root / "pyproject.toml").write_text("[build-system]\nrequires = []\n")
-    identity = ("-c", "user.name=t", "-c", "user.email=t@example.org")
-    for command in (["init", "-q", "-b", "main"], ["add", "."], [*identity, "commit", "-q", "-m", "x"]):
-        subprocess.run(["git", *command], cwd=root, check=True)
+    for command in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-q", "-m", "x"]):
+        git(root, *command)
     results = root / "results"
     results.mkdir()
     shutil.copy(ROOT / "results" / "benchmarks.json", results)

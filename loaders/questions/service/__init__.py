@@ -14,9 +14,9 @@ storage, by a sleeping stage of tf.data, in ``ray_data`` by a sleeping task. Of 
 that they are late less often: compare them with one another.
 
 *Not measured.* A network: the loopback interface has no latency and no limit of its own. Machines with cores of their
-own: what workers add here is reads under way, not processors. What a service takes in a long epoch: its client asks
-once a second whether the epoch is over, so that 640 photographs take whole seconds, however fast the workers are. Only
-those that ask more often (``refreshed``) show what reading through it takes.
+own: what workers add here is reads under way, not processors. How long a service takes over a long epoch: its client
+asks once a second whether the epoch is over, so that 640 photographs take whole seconds, however fast the workers are.
+Only those that ask more often (``service_2_refreshed``) show what reading through it takes.
 
 *Invisible when* one machine keeps up with a training step: then all of this is cost.
 
