@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -162,21 +162,27 @@ def test_the_second_instrument_drains_each_strategy(monkeypatch: pytest.MonkeyPa
         drain.setup("elsewhere")
 
 
-def test_the_full_suite_begins_with_the_default_cases_that_answers_rest_on(
-    corpus: Corpus, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = _registry.questions()
-    names = ["selection", "resize", "calibration", "decode"]
-    asked["decode"] = dataclasses.replace(asked["decode"], apart=True)
-    runner = Runner()
-    stand_in_for_trials(monkeypatch, runner)
-    monkeypatch.setattr(
-        _base,
-        "corpus",
-        lambda: dataclasses.replace(corpus, manifest=msgspec.structs.replace(corpus.manifest, size="full")),
-    )
-    monkeypatch.setattr(_registry, "questions", lambda: {name: asked[name] for name in names})
+@pytest.fixture
+def full_suite(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, _registry.Question]]:
+    """Return what sets the full suite up with some of the questions, and returns them."""
+    large = dataclasses.replace(corpus, manifest=msgspec.structs.replace(corpus.manifest, size="full"))
+    monkeypatch.setattr(_base, "corpus", lambda: large)
     monkeypatch.setenv("LOADERS_FULL", "1")
+
+    def asks(*names: str, apart: str = "") -> dict[str, _registry.Question]:
+        asked = {name: dataclasses.replace(_registry.find_question(name), apart=name == apart) for name in names}
+        monkeypatch.setattr(_registry, "questions", lambda: asked)
+        return asked
+
+    return asks
+
+
+def test_the_full_suite_begins_with_the_default_cases_that_answers_rest_on(
+    full_suite: Callable[..., dict[str, _registry.Question]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ["selection", "resize", "calibration", "decode"]
+    asked = full_suite(*names, apart="decode")
+    stand_in_for_trials(monkeypatch, Runner())
     monkeypatch.setenv("LOADERS_ROUNDS", "1")
     found = {name: _base.compare(name) for name in names}
 
@@ -193,12 +199,12 @@ def test_the_full_suite_begins_with_the_default_cases_that_answers_rest_on(
     assert len(log.read(log.log_path("tested"))) == len(logged)
 
 
-def test_an_interrupted_full_suite_goes_on_where_it_stopped(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked, runner = _registry.questions(), Runner()
+def test_an_interrupted_full_suite_goes_on_where_it_stopped(
+    full_suite: Callable[..., dict[str, _registry.Question]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full_suite("selection", "resize")
+    runner = Runner()
     stand_in_for_trials(monkeypatch, runner)
-    monkeypatch.setattr(_base, "corpus", lambda: corpus)
-    monkeypatch.setattr(_registry, "questions", lambda: {name: asked[name] for name in ("selection", "resize")})
-    monkeypatch.setenv("LOADERS_FULL", "1")
     monkeypatch.setenv("LOADERS_ROUNDS", "1")
     runner.stop_at = 20
     with pytest.raises(KeyboardInterrupt):
@@ -210,9 +216,10 @@ def test_an_interrupted_full_suite_goes_on_where_it_stopped(corpus: Corpus, monk
 
 
 def test_the_full_suite_runs_default_cases_eight_times_and_then_what_is_open(
-    corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+    full_suite: Callable[..., dict[str, _registry.Question]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked, begun = _registry.questions(), list[_compare.Plan]()
+    full_suite("resize")
+    begun: list[_compare.Plan] = []
 
     def run_together(plans: Sequence[_compare.Plan], **_: object) -> dict[str, list[Record]]:
         begun.extend(plans)
@@ -222,12 +229,8 @@ def test_the_full_suite_runs_default_cases_eight_times_and_then_what_is_open(
         begun.append(planned)
         return []
 
-    large = dataclasses.replace(corpus, manifest=msgspec.structs.replace(corpus.manifest, size="full"))
-    monkeypatch.setattr(_base, "corpus", lambda: large)
-    monkeypatch.setattr(_registry, "questions", lambda: {"resize": asked["resize"]})
     monkeypatch.setattr(_compare, "run_together", run_together)
     monkeypatch.setattr(_compare, "run", run)
-    monkeypatch.setenv("LOADERS_FULL", "1")
     _base.compare("resize")
     assert [(each.rounds, each.until, len(each.cases)) for each in begun] == [(8, None, 1), (24, 0.05, 4)]
 

@@ -42,8 +42,12 @@ PATIENCE, TIMES = 60.0, 10
 """A trial that hangs must not take the other one down with it, which waits and has a deadline of its own. The other
 waits for it this many seconds, and this many times as long as it took itself until it asked for its first turn."""
 
-LONG = 4.0
-"""Seconds of turns after which they are enough, however few they are and however unsure their ratio is."""
+LONG = 2.0
+"""Seconds of turns after which they are enough, however few they are and however unsure their ratio is.
+
+A verdict needs four pairs of trials, and after that long another pair tells more than turns that go on: in ten minutes,
+19 strategies of ``batching`` compared with themselves had 71 pairs with 4 s, three of them fewer than four, and 85 with
+2 s, none. Three quarters of the pairs differed by less than 1.8 and 1.5 %, half by less than 0.8 and 0.9 %."""
 
 
 @contextlib.contextmanager

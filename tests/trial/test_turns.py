@@ -88,8 +88,8 @@ def _give(*both: Player) -> None:
         ((0.25, 0.25), 6),  # an even number, of 1.2 s at least
         ((0.5, 0.6), 4),  # the least
         ((0.01, 0.01), turns.MOST),
-        ((2.5, 1.0), 4),  # the quicker side's time counts
-        ((3.0, 2.5), 2),  # long ones are enough sooner
+        ((1.5, 0.8), 4),  # the quicker side's time counts
+        ((2.5, 2.0), 2),  # long ones are enough sooner
     ],
 )
 def test_turns_alternate_a_b_b_a_until_they_are_enough(
@@ -105,15 +105,15 @@ def test_turns_alternate_a_b_b_a_until_they_are_enough(
 @pytest.mark.parametrize(
     ("seconds", "expected"),
     [
-        ((0.25, 0.252), 6),  # they are sure after 1.2 s
-        ((0.2, 0.3), 16),  # a fast moment and a slow one: they go on for four seconds
-        ((0.24, 0.25, 0.26, 0.25), 10),  # or until they are sure
+        ((0.1, 0.101), 12),  # they are sure after 1.2 s
+        ((0.08, 0.12), 20),  # a fast moment and a slow one: they go on for two seconds
+        ((0.095, 0.1, 0.105, 0.1), 14),  # or until they are sure
     ],
 )
 def test_turns_go_on_while_their_ratio_is_unsure(
     players: Callable[..., Player], seconds: tuple[float, ...], expected: int
 ) -> None:
-    a, b = players("a", [], 0.25), players("b", [], *seconds)
+    a, b = players("a", [], 0.1), players("b", [], *seconds)
     _give(a, b)
     assert (a.turns, b.turns) == (expected, expected)
 
