@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from loaders._contract import Delivery, OddFiles, OrderQuality
 from loaders._errors import printable
@@ -292,11 +292,18 @@ def pays_off(convert: Estimate | None, saved: Estimate | None) -> str:
     return f"after {_epochs(convert.value / saved.value)} ({soonest} to {latest})"
 
 
-def rounds(comparison: Comparison) -> str:
-    """Return ``3 rounds``, or ``3 to 10 rounds`` where some cases or strategies have more trials than others."""
-    forked = sum(len(row.forked) for row in comparison.rows)
-    which = f", {forked} of {sum(row.samples for row in comparison.rows)} trials forked" if forked else ""
-    return f"{in_rounds(fewest_rounds([comparison]), comparison.rounds)}{which}"
+def roles(row: Row) -> list[str]:
+    """Return why a strategy is never recommended: ``historic``, ``ceiling``, ``may lose samples``, or nothing."""
+    what = (("historic", row.historic), ("ceiling", row.ceiling), ("may lose samples", row.may_lose))
+    return [word for word, holds in what if holds]
+
+
+def rounds(rows: Sequence[Row]) -> str:
+    """Return ``3 rounds``, or ``3 to 10 rounds`` where some of these rows have more trials than others."""
+    forked = sum(len(row.forked) for row in rows)
+    which = f", {forked} of {sum(row.samples for row in rows)} trials forked" if forked else ""
+    trials = [row.trials for row in rows if row.samples]
+    return f"{in_rounds(min(trials, default=0), max(trials, default=0))}{which}"
 
 
 def fewest_rounds(comparisons: Iterable[Comparison]) -> int:

@@ -428,7 +428,7 @@ def _k7(of_list: str | None, of_array: str | None) -> list[Comparison]:
 
 
 def _k8(left: int | None, rounds: int = ROUNDS) -> list[Comparison]:
-    return _known("grain_processes", "steps", left_behind=left, rounds=rounds)
+    return _known("grain_processes", "steps", left_behind=[] if left is None else [0, left], rounds=rounds)
 
 
 def _k9(ratio: float, spread: float = 0.01) -> list[Comparison]:

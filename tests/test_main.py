@@ -310,7 +310,7 @@ def test_the_command_that_goes_on_is_run_by_the_same_python(
 @pytest.mark.parametrize(
     ("name", "code", "said"),
     [
-        ("jinja2", 2, "error: jinja2 is not installed: pip install 'loaders[report]'"),
+        ("jinja2", 2, "error: jinja2 is not installed: run `make setup` in the suite's folder"),
         ("loaders._nothing", 70, "this is a bug in the suite"),
     ],
 )

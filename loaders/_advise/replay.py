@@ -79,11 +79,7 @@ def _judged(
     open_to_all = {
         name
         for name, values in totals.items()
-        if values
-        and name in variants
-        and not variants[name].historic
-        and not variants[name].ceiling
-        and variants[name].tier == "identical"
+        if values and name in variants and not variants[name].is_apart and variants[name].tier == "identical"
     }
     open_to_all -= {name for name in open_to_all if _is_beyond_memory(raw[name], grid[0])}
     bounds = {name: _bound(raw[name], variants[name].capacity, grid[0]) for name in open_to_all}

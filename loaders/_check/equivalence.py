@@ -1,6 +1,6 @@
 """Whether trials in forks measure the same as trials in fresh processes: pairs of trials in, verdicts out. Pure.
 
-A pair is a fresh and a forked trial of one strategy, one right after the other, with the same seed. A strategy's
+A pair is a fresh and a forked trial of one strategy with the same seed, whose steady epochs take turns. A strategy's
 difference is the mean over its pairs; a question's is the trimmed mean over its strategies in each round, because a
 trial now and then takes much longer than the others, and then the mean over rounds. What trimming hides, a strategy
 that differs by much, is named by its own interval.

@@ -168,9 +168,10 @@ def grain_leaves_shared_memory(figures: Figures) -> Found:
     up before.
     """
     row = figures.row("known_issues", "grain_processes", data="steps")
-    if row.left_behind is None:
+    if not row.left_behind:
         raise NotMeasuredError("what stayed was not counted")
-    return [exactly(row.left_behind > 0)], f"{amount(row.left_behind)} of shared memory stayed ({row.trials} trials)"
+    most, looked = max(row.left_behind), len(row.left_behind)
+    return [exactly(most > 0)], f"{amount(most)} of shared memory stayed ({looked} of {row.trials} trials looked)"
 
 
 @claim(

@@ -31,7 +31,9 @@ class Group(click.Group):
             click.echo("interrupted; nothing was written", err=True)
             ctx.exit(130)
         except KeyboardInterrupt:
-            click.echo("interrupted; finished trials are kept, and the same command resumes", err=True)
+            click.echo(
+                "interrupted; a comparison's finished trials are kept, and the same command resumes it", err=True
+            )
             ctx.exit(130)
         except BrokenPipeError:
             # What is still in the buffer must not fail again when the interpreter exits.
@@ -42,7 +44,7 @@ class Group(click.Group):
             raise
         except Exception as error:  # noqa: BLE001 - it must not look like exit code 1, "a strategy went wrong"
             if isinstance(error, ModuleNotFoundError) and not str(error.name).startswith("loaders"):
-                click.echo(f"error: {error.name} is not installed: pip install 'loaders[report]'", err=True)
+                click.echo(f"error: {error.name} is not installed: run `make setup` in the suite's folder", err=True)
                 ctx.exit(2)
             traceback.print_exc()
             click.echo("this is a bug in the suite; please report it", err=True)

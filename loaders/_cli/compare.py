@@ -29,13 +29,15 @@ if TYPE_CHECKING:
 @click.option(
     "--minutes",
     type=click.FloatRange(min=0, min_open=True),
-    help="Stop after this time: quick strategies in 3 rounds, then every strategy, then what is still open.",
+    help="Stop after this time: quick strategies in 3 rounds (not at full size), then every strategy, then what is "
+    "still open.",
 )
 @click.option(
     "--until",
     type=options.share,
     metavar="5%",
-    help="Go on, up to 24 rounds, until ratios that first answers rest on are known within this. [with --minutes: 5%]",
+    help="Go on, up to 24 rounds, until ratios that first answers rest on are known within this. [with --minutes, or "
+    "at full size without --rounds: 5%]",
 )
 @click.option(
     "--all-cases/--default-case",

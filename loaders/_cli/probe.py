@@ -33,7 +33,7 @@ FORBIDDEN = ("growing", "bottleneck", "uneven")
     "--memory-limit",
     type=options.amount_of_memory,
     metavar="2GiB",
-    help="End a trial that holds more. [default: 80 % of what is available]",
+    help="End a trial that holds more, imports included. [default: 80 % of what is available]",
 )
 @click.option(
     "--deadline",
@@ -43,7 +43,9 @@ FORBIDDEN = ("growing", "bottleneck", "uneven")
     help="End a trial after this many seconds, its imports included.",
 )
 @click.option("--fail-on", "forbidden", multiple=True, type=click.Choice(FORBIDDEN), help="Exit with 1 if so.")
-@click.option("--max-peak", type=options.amount_of_memory, metavar="2GiB", help="Exit with 1 if it holds more.")
+@click.option(
+    "--max-peak", type=options.amount_of_memory, metavar="2GiB", help="Exit with 1 if it holds more above imports."
+)
 @click.option("--min-rate", type=click.FloatRange(min=0, min_open=True), help="Least samples a second, else exit 1.")
 @click.option("--markdown", type=click.Path(dir_okay=False, path_type=Path), help="Write a summary for a pull request.")
 @click.option("--report", type=click.Path(dir_okay=False, path_type=Path), help="Write one page to be sent on.")

@@ -14,6 +14,7 @@ from loaders._probe.delivered import Delivered
 from loaders._probe.target import Target
 from loaders._trial import Record, Trial, machine, run_trial
 from loaders._trial.growth import MIN_POINTS
+from loaders._trial.watch import STOOD_STILL
 
 EPOCHS = 4
 """Epochs of a trial at full speed. With the slow consumer's, the two that are compared and those that a steady time
@@ -146,15 +147,15 @@ def _refuse(record: Record, asked: Asked, *, is_first: bool) -> None:
     name = asked.target.name
     if record.status == "skipped":
         raise InputError(record.message)
+    more_time = "" if STOOD_STILL in record.message else "; if it is slow, give more time: --deadline"
     if record.status == "timed_out" and record.metrics.peak_memory is None:
         raise InputError(
-            f"{asked.target.place} was not imported within {asked.deadline:g} s; does it train when it is imported? "
-            'Put that under if __name__ == "__main__", or give more time: --deadline'
+            f"{asked.target.place} was not imported: {record.message}; does it train when it is imported? "
+            f'Put that under if __name__ == "__main__"{more_time}'
         )
     if record.status == "timed_out" and asked.steps is None and is_first:
         raise InputError(
-            f"{name}: {record.message}; if it never ends, give the length of an epoch: --steps N; if it is slow, give "
-            "more time: --deadline"
+            f"{name}: {record.message}; if it never ends, give the length of an epoch: --steps N{more_time}"
         )
     found = delivered(record)
     if found and found.epochs and not found.failed and not found.epochs[0].batches:

@@ -302,7 +302,7 @@ class Variant:
     quick
         A quick comparison of its question runs it; if no strategy is quick, all run.
     may_lose
-        It may leave samples out; the record says how many.
+        It may leave samples out without a word; the record says how many.
     asv_differs
         Why asv's own benchmark reads another time of it, if that is known.
     """
@@ -329,6 +329,11 @@ class Variant:
     quick: bool = False
     may_lose: bool = False
     asv_differs: Cause | None = None
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether it is measured, and never recommended nor called the fastest."""
+        return self.ceiling or self.historic or self.may_lose
 
     @property
     def is_outside(self) -> bool:

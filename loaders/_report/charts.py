@@ -13,7 +13,7 @@ from loaders import _scale
 from loaders._report import findings, svg, vega
 from loaders._rows import CaseLaws, Comparison, Row
 from loaders._stats import Estimate
-from loaders._words import amount, case_in_words, duration, estimated, most, ordered, over_steps
+from loaders._words import amount, case_in_words, duration, estimated, most, ordered, over_steps, roles
 
 WIDTH, ROW_HEIGHT = 380, 22
 LETTER_WIDTH = 7
@@ -472,11 +472,10 @@ def _named(row: Row, rows: Sequence[Row]) -> str:
 
 
 def _marked(name: str, row: Row | None) -> str:
-    """Return a strategy's name with any role that sets it apart: baseline, ceiling or historic."""
+    """Return a strategy's name with any role that sets it apart: baseline, or what is never recommended."""
     if row is None:
         return name
-    what = [("baseline", row.is_baseline), ("ceiling", row.ceiling), ("historic", row.historic)]
-    return ", ".join([name, *(word for word, holds in what if holds)])
+    return ", ".join([name, *(["baseline"] if row.is_baseline else []), *roles(row)])
 
 
 def _bounds(figure: Estimate, unit: float, at_least: float = 0.0) -> dict[str, float]:

@@ -158,7 +158,7 @@ def of_time(rows: Sequence[Row], missing: Sequence[Row] = ()) -> str:
     if not timed or not first:
         return "No strategy was timed"
     top = first[0]
-    able = [row for row in rows if not (row.ceiling or row.historic)]
+    able = [row for row in rows if not row.is_apart]
     sound = [row for row in able if row["time"] and not row.failed]
     if not sound:
         return "Every strategy that was timed failed in some of its trials"
@@ -285,11 +285,13 @@ def _beats(one: Row, other: Row, memory: str) -> bool:
 
 def of_memory(rows: Sequence[Row], figure: str = "peak") -> str:
     """Say which strategies have the lowest and the highest figure of memory: ``peak`` or ``needed``."""
-    measured = sorted((held.value, row.strategy) for row in advisable(rows) if row.samples and (held := row[figure]))
-    if not measured:
+    able = [row for row in advisable(rows) if row.samples]
+    known = sorted((held.value, row.strategy) for row in able if (held := row[figure]))
+    if not known:
         return "No strategy's memory was measured"
-    (least, leanest), (most, fattest) = measured[0], measured[-1]
-    return f"{figure.capitalize()} memory ranges from {amount(least)} ({leanest}) to {amount(most)} ({fattest})"
+    (least, leanest), (most, fattest) = known[0], known[-1]
+    those = f", of the {len(known)} of {len(able)} whose memory is known" if len(known) < len(able) else ""
+    return f"{figure.capitalize()} memory ranges from {amount(least)} ({leanest}) to {amount(most)} ({fattest}){those}"
 
 
 def _worst(rows: Sequence[Row], laws: Mapping[str, Law]) -> _Said:

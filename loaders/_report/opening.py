@@ -37,10 +37,13 @@ ANY, UNWRITTEN = ", any number of them", ", without converting any"
 
 UNDECIDED = "Undecided."
 
+ALIKE = "Keep what you have."
+"""What is said where a gain is shown to be too small to matter."""
+
 MATTERS = (
     "These lines matter where loading takes a good part of the time. A loader that works ahead hides its time behind "
-    "the training step, until it takes longer than that; any other adds it to every step. Memory is what the system "
-    "cannot reclaim; the page cache is not in it."
+    "the training step, if that leaves it a core, until it takes longer than that; any other adds it to every step. "
+    "Memory is what the system cannot reclaim; the page cache is not in it."
 )
 """The note required wherever lines are shown."""
 
@@ -72,16 +75,20 @@ class Advice(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class _Draft:
-    """A line, how likely it is to be wrong by chance, and the reason that is given if it may be; none leaves it out."""
+    """A line, how likely it is to be wrong by chance, and the reason that is given if it may be; none leaves it out.
+
+    ``instead`` is what is done then.
+    """
 
     line: Advice
     p_value: float | None
     otherwise: str = ""
+    instead: str = UNDECIDED
 
     @property
     def if_doubted(self) -> list[Advice]:
         """What is said if the line does not hold."""
-        said = Advice(self.line.question, self.line.when, UNDECIDED, self.otherwise)
+        said = Advice(self.line.question, self.line.when, self.instead, self.otherwise)
         return [said] if self.otherwise else []
 
 
@@ -99,10 +106,10 @@ def advice(comparisons: Sequence[Comparison]) -> list[Advice]:
 def _drafts(comparison: Comparison) -> Iterator[_Draft]:
     case, rows = comparison.cases[0]
     laws = comparison.laws_of(case)
-    if pairs := paired(rows):
-        yield _of_pairs(comparison, pairs)
-    elif found := headline(rows):
+    if found := headline(rows):
         yield from _of_fastest(comparison, found, laws)
+    elif pairs := paired(rows):
+        yield _of_pairs(comparison, pairs)
     settings = (list(_of_setting(comparison, in_case)) for _, in_case in comparison.cases)
     yield from next(filter(None, settings), [])  # those of the first case in which a strategy runs with one
     for _, in_case in comparison.cases:
@@ -110,17 +117,21 @@ def _drafts(comparison: Comparison) -> Iterator[_Draft]:
 
 
 def _of_pairs(comparison: Comparison, pairs: Sequence[Row]) -> _Draft:
-    """Advise the strategy that gains least over its pair: what is said of it holds for the others even more."""
-    row = max(pairs, key=lambda each: each.pair.ratio.value if each.pair else 0.0)
-    ratio = times(row.pair)
+    """Advise, of the strategies that gain over their pair, the one that gains least: the others gain even more."""
+    gaining = [row for row in pairs if _matters(row.pair)]
+    row = max(gaining or pairs, key=lambda each: each.pair.ratio.value if each.pair else 0.0)
     within = _within(comparison, row)
-    said = f"{ratio} than `{row.matches}`{f' {within}' if within else ''}, with the same output"
-    if others := len(pairs) - 1:
+    said = f"{times(row.pair)} than `{row.matches}`{within}, with the same output"
+    if others := len(gaining) - 1:
         said += f"; {others} more such {'pair gains' if others == 1 else 'pairs gain'} more"
-    about = comparison.about
-    line = Advice(comparison.question, about.when, _do(row), said, row.strategy)
-    # The one that gains least was not picked for a large gain, so it needs no correction for the choice.
-    return _Draft(line, row.p_values.get("pair", 1.0) if _matters(row.pair) else 1.0, f"`{row.strategy}`: {ratio}")
+    if lacking := len(pairs) - len(gaining):
+        said += f"; {lacking} more {'is' if lacking == 1 else 'are'} not shown to gain as much as matters"
+    line = Advice(comparison.question, comparison.about.when, _do(row), said, row.strategy)
+    # If all gain, the one that gains least was not picked for a large gain, and needs no correction for the choice.
+    picked_from = len(pairs) if lacking else 1
+    p_value = min(1.0, picked_from * row.p_values.get("pair", 1.0)) if gaining else 1.0
+    otherwise, instead = _doubt(row, row.matches or "", row.pair, within)
+    return _Draft(line, p_value, otherwise, instead)
 
 
 def _of_fastest(comparison: Comparison, found: Headline, laws: Mapping[str, Law]) -> Iterator[_Draft]:
@@ -232,7 +243,8 @@ def _of_one(
     """Say why a strategy is advised: its time against the baseline's, what its memory needs, what it writes."""
     line = Advice(comparison.question, when, _do(row), "", row.strategy)
     level = _level(fit, among, over_all=over_all)
-    is_leanest = _memory(row) is not None and all(_is_more(each, row) for each in level if each is not row)
+    is_known = all(_memory(each) is not None for each in level)
+    is_leanest = is_known and all(_is_more(each, row) for each in level if each is not row)
     leanest = "the leanest" if len(level) > 2 else "the leaner"
     those = f"; {leanest if is_leanest else 'one'} of {len(level)} that cannot be told apart in time"
     others = those if len(level) > 1 else ""
@@ -243,9 +255,7 @@ def _of_one(
     over = f" over {EPOCHS} epochs" if over_all else ""
     within = _within(comparison, row)
     on = f" on {comparison.environment.cores} cores" if row.series else ""  # how many at a time is best depends on it
-    parts = [
-        f"{ratio} than `{baseline.strategy}`{over}{f' {within}' if within else ''}{on}{_so_far(comparison, baseline)}"
-    ]
+    parts = [f"{ratio} than `{baseline.strategy}`{over}{within}{on}{_so_far(comparison, baseline)}"]
     if (waits := row["step_wait"]) and (waited := baseline["step_wait"]):
         parts.append(f"a step waits {_words.duration(waits.value)} instead of {_words.duration(waited.value)}")
     parts += _of_memory(row, baseline, laws, is_sized=bool(comparison.about.size_axis))
@@ -254,8 +264,11 @@ def _of_one(
     said = ", ".join(parts) + others
     picked_from = sum(each is not baseline for each in among)
     p_value = _p_value(fit, row, baseline, picked_from) if _matters(judged) else 1.0
-    doubt = f"whether `{row.strategy}` is faster than `{baseline.strategy}`{over}: {_open(judged)}"
-    return _Draft(msgspec.structs.replace(line, because=said), p_value, doubt)
+    otherwise, instead = _doubt(row, baseline.strategy, judged, over + within)
+    needed, usual = _memory(row), _memory(baseline)
+    if instead == ALIKE and needed is not None and usual is not None and _is_more(baseline, row):
+        otherwise += f", and needs {amount(needed)} of memory instead of {amount(usual)}"
+    return _Draft(msgspec.structs.replace(line, because=said), p_value, otherwise, instead)
 
 
 def _of_baseline(
@@ -271,16 +284,17 @@ def _of_baseline(
     so_far = _so_far(comparison, baseline)
     if open_:
         first = min(open_, key=lambda name: judged[name].ratio.value if judged[name] else 0.0)  # type: ignore[union-attr]
-        doubt = f"whether `{first}` is faster than `{baseline.strategy}`{so_far}: {_open(judged[first])}"
+        within = _within(comparison, baseline)
+        doubt = f"whether `{first}` is faster than `{baseline.strategy}`{within}{so_far}: {_open(judged[first])}"
         return _Draft(line, 1.0, doubt)
     said = f"none of the {len(judged)} others with the same output{so_far} is faster{others}"
     return _Draft(msgspec.structs.replace(line, because=said), None, "")
 
 
 def _within(comparison: Comparison, row: Row) -> str:
-    """Say in which case a line was measured, apart from the amount of data; empty if there is only one."""
+    """Say in which case a line was measured, apart from the amount of data: `` with record jpeg``, or nothing."""
     case = {axis: value for axis, value in row.case.items() if axis != comparison.about.size_axis}
-    return f"with {_words.case_in_words(case)}" if case else ""
+    return f" with {_words.case_in_words(case)}" if case else ""
 
 
 def _so_far(comparison: Comparison, baseline: Row) -> str:
@@ -294,6 +308,14 @@ def _p_value(fit: Fitted, row: Row, baseline: Row, picked_from: int) -> float:
     """Return how likely it is that a strategy looks so much faster by chance, picked from so many."""
     difference = fit.difference(row.strategy, baseline.strategy)
     return 1.0 if difference is None else min(1.0, 2 * difference.p_below() * picked_from)
+
+
+def _doubt(row: Row, than: str, judged: Judged | None, where: str) -> tuple[str, str]:
+    """Say why a gain is not advised, and what is done instead: its whole interval may show that it does not matter."""
+    is_small = judged is not None and judged.verdict == "less" and (judged.ratio.low or 0.0) > 1 / TIME_MARGIN
+    if judged and (is_small or judged.verdict in ("no difference", "more")):
+        return f"`{row.strategy}` is not faster than `{than}`{where} by as much as matters: {times(judged)}", ALIKE
+    return f"whether `{row.strategy}` is faster than `{than}`{where}: {_open(judged)}", UNDECIDED
 
 
 def _open(judged: Judged | None) -> str:
@@ -348,8 +370,9 @@ def _of_cure(comparison: Comparison, rows: Sequence[Row]) -> Iterator[_Draft]:
     if not cures or held is None or held.low is None or held.low < ILL:
         return
     row = min(cures, key=lambda each: each.pair.ratio.value if each.pair else 0.0)
-    words = " ".join(filter(None, ["use", f"`{ill.strategy}`", _within(comparison, ill)]))
-    when = f"{words}, whose peak is {_words.multiple(held)} what its buffers need"
+    when = (
+        f"use `{ill.strategy}`{_within(comparison, ill)}, whose peak is {_words.multiple(held)} what its buffers need"
+    )
     do = f"Set `{row.settings}`." if row.settings else _do(row)
     slow = f" ({row['needed'].value / row.floor:.2f}× with a slow consumer)" if row["needed"] and row.floor else ""
     price = findings.price_of(row, len(cures))
@@ -363,12 +386,11 @@ def _of_setting(comparison: Comparison, rows: Sequence[Row]) -> Iterator[_Draft]
         before, needed = _memory(without), _memory(row)
         if before is None or needed is None:
             continue
-        words = " ".join(filter(None, ["use", f"`{without.strategy}`", _within(comparison, row)]))
-        size = f" with {row.delivered} samples" if row.delivered else ""
+        within, size = _within(comparison, row), f" with {row.delivered} samples" if row.delivered else ""
         said = f"it then needs {amount(needed)}, {_words.multiple(ratio)} of that, and {findings.price_of(row, 1)}"
         line = Advice(
             comparison.question,
-            f"{words}, which needs {amount(before)} of memory by default{size}",
+            f"use `{without.strategy}`{within}, which needs {amount(before)} of memory by default{size}",
             f"Set `{row.settings}`. {row.label}",
             said,
             row.strategy,

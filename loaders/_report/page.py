@@ -268,6 +268,7 @@ def templates() -> jinja2.Environment:
         machine=_words.machine_in_words,
         case=_words.case_in_words,
         disturbed=_words.disturbed,
+        roles=_words.roles,
         rounds=_words.rounds,
         growth_finding=findings.of_growth,
         level_finding=findings.of_level,

@@ -271,7 +271,7 @@ def _ranking(comparison: Comparison, rows: Sequence[Row]) -> list[str]:
     lines = [f"| {' | '.join(headings)} |", "|---" * len(headings) + "|"]
     for row in rows:
         marks = [row.tier] if several else []
-        marks += [word for word, holds in (("historic", row.historic), ("ceiling", row.ceiling)) if holds]
+        marks += _words.roles(row)
         if baseline and row.delivered and baseline.delivered and row.delivered != baseline.delivered:
             marks.append(f"delivers {row.delivered} samples instead of {baseline.delivered}")
         marks += [f"{row.psnr:.0f} dB"] if several and row.psnr is not None and row.psnr < _words.EXACT else []
@@ -286,7 +286,7 @@ def _ranking(comparison: Comparison, rows: Sequence[Row]) -> list[str]:
             _words.estimated(row["needed"] if needs else row["peak"], _words.amount),
         ]
         lines.append(f"| {' | '.join(cells)} |")
-    ran = f"{_words.rounds(comparison)}; {_words.software_in_words(comparison.environment)}"
+    ran = f"{_words.rounds(rows)}; {_words.software_in_words(comparison.environment)}"
     disturbed = _words.disturbed(comparison.disturbed)
     return [*lines, "", f"*{' '.join(filter(None, [f'{ran}.', disturbed]))}*"]
 

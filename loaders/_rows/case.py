@@ -51,7 +51,7 @@ class Case:
         """
         timed = set(fit.strategies if among is None else among)
         failed = {each.strategy for each in self.records if each.status not in ("ok", "skipped")}
-        loaders = {name for name in timed if not self._is(name, "ceiling") and not self._is(name, "historic")}
+        loaders = {name for name in timed if not self._is(name, "is_apart")}
         return fit.best(loaders - failed or loaders or timed) if timed else None
 
     def _with_unresolved(self, best: Best | None) -> Best | None:

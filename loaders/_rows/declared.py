@@ -27,7 +27,7 @@ _ORDER: tuple[Figure | str, ...] = (
     _ratio(
         "best",
         "times the fastest",
-        "``time`` over that of the case's fastest, without ceilings, historic ones and what failed; none for itself.",
+        "``time`` over that of the case's fastest, without what ``is_apart`` and what failed; none for itself.",
     ),
     _ratio("total_best", "times the fastest in total", "The same for ``total``."),
     _ratio("pair", "times the strategy it matches", "``time`` over that of the strategy that it ``matches``."),

@@ -105,6 +105,7 @@ def unmeasured(
         ranked_by=ranked_by,
         historic=bool(variant and variant.historic),
         ceiling=bool(variant and variant.ceiling),
+        may_lose=bool(variant and variant.may_lose),
         converts=bool(variant and variant.convert),
         settings=variant.settings if variant else "",
         series=variant.series if variant else "",
@@ -156,9 +157,7 @@ def row_of(records: Sequence[Record], variant: _registry.Variant | None, ranked_
         roles=_roles([each.metrics.cpu_by_role for each in good if each.metrics.cpu_by_role]),
         role_memory=_roles([each.metrics.memory_by_role for each in good if each.metrics.memory_by_role]),
         delivery=_delivery([each.metrics.delivery for each in good if each.metrics.delivery]),
-        left_behind=max(
-            (each.metrics.left_behind for each in good if each.metrics.left_behind is not None), default=None
-        ),
+        left_behind=[each.metrics.left_behind for each in good if each.metrics.left_behind is not None],
         odd_files=next((each.metrics.odd_files for each in good if each.metrics.odd_files), None),
         commit=commits(records),
         forked=sorted(record.round for record in good if record.process == "forked"),

@@ -33,11 +33,11 @@ class Headline(NamedTuple):
 def headline(rows: Sequence[Row]) -> Headline | None:
     """Return what a first answer about one case rests on.
 
-    ``None`` where it rests on pairs (``paired``), or where the baseline, or all else, has no known time or
-    another output than is asked for.
+    ``None`` where the baseline, or all else, has no known time or another output than is asked for; then it may rest on
+    pairs (``paired``).
     """
     baseline = next((row for row in rows if row.is_baseline), None)
-    if baseline is None or baseline.tier != "identical" or paired(rows):
+    if baseline is None or baseline.tier != "identical":
         return None
     able = [row for row in advisable(rows) if row is baseline or not row.failed]
     same = [row for row in able if row["time"] and row.tier == baseline.tier]
@@ -50,5 +50,5 @@ def headline(rows: Sequence[Row]) -> Headline | None:
 
 
 def paired(rows: Sequence[Row]) -> list[Row]:
-    """Return the strategies with a pair, where a first answer says what it gains."""
+    """Return the strategies with a pair: what they gain over it may be a first answer."""
     return [row for row in loaders_of(rows) if row.pair and row.pair.ratio.low is not None]

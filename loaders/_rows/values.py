@@ -114,14 +114,14 @@ class Row(msgspec.Struct, frozen=True):
         See ``loaders._trial.metrics.Metrics``.
     settings
         What its declaration sets for the process: environment variables, a library to load first.
-    historic, ceiling
+    historic, ceiling, may_lose
         See ``loaders._registry.Variant``.
     series, at
         See ``loaders._registry.Variant``.
     delivered
         The number of samples in an epoch.
     delivery, left_behind
-        See ``loaders._contract.Quality``: the worst of the checked trials.
+        See ``loaders._contract.Quality``: the worst of the checked trials, and what each of them found.
     roles
         Processor time of an epoch in seconds, by what the processes do: the mean.
     role_memory
@@ -171,6 +171,7 @@ class Row(msgspec.Struct, frozen=True):
     ranked_by: str = "epoch_time"
     historic: bool = False
     ceiling: bool = False
+    may_lose: bool = False
     converts: bool = False
     times: dict[int, float] = {}
     peaks: dict[int, float] = {}
@@ -202,7 +203,7 @@ class Row(msgspec.Struct, frozen=True):
     psnr: float | None = None
     max_difference: float | None = None
     order: OrderQuality | None = None
-    left_behind: int | None = None
+    left_behind: list[int] = []
     delivery: Delivery | None = None
     roles: dict[str, float] = {}
     role_memory: dict[str, float] = {}
@@ -217,6 +218,11 @@ class Row(msgspec.Struct, frozen=True):
     optional: tuple[str, ...] = ()
     forked: list[int] = []
     forked_start: float | None = None
+
+    @property
+    def is_apart(self) -> bool:
+        """See ``loaders._registry.Variant``."""
+        return self.ceiling or self.historic or self.may_lose
 
     @property
     def beginning(self) -> float | None:
@@ -273,9 +279,9 @@ def loaders_of(rows: Sequence[Row]) -> list[Row]:
 def advisable(rows: Sequence[Row]) -> list[Row]:
     """Return the strategies that would be named if they did not fail.
 
-    Left out are ceilings, those kept only because readers have that code, and the code of others under a setting.
+    Left out are those that are ``apart``, and the code of others under a setting.
     """
-    return [row for row in rows if not (row.ceiling or row.historic or row.settings)]
+    return [row for row in rows if not (row.is_apart or row.settings)]
 
 
 AT_ONCE = 1.25

@@ -46,6 +46,9 @@ STILL, IDLE = 60.0, 0.5
 """A trial is ended if its processes together use less than half a second of processor time in a minute: a worker that
 was forked while another thread held a lock waits for ever, and the deadline must suit slow machines too."""
 
+STOOD_STILL = "stood still"
+"""What its message says then: more time would not help."""
+
 TREE_COST = 10
 """Reading a tree's memory takes at most 1/10 of a core: the kernel walks through every page of every process, a few
 milliseconds each. While a reading waits for a core, it takes none."""
@@ -284,7 +287,7 @@ def _look_after(running: Running, place: Place, trial: Trial, seen: _Seen) -> Ou
         if seen.measured and trial.turns and turns.are_on(Path(trial.turns)):
             moved = now  # it may be waiting while another trial has its turn
         if now > min(deadline, moved + STILL):
-            late = f"not finished after {trial.deadline:g} s" if now > deadline else f"stood still for {STILL:g} s"
+            late = f"not finished after {trial.deadline:g} s" if now > deadline else f"{STOOD_STILL} for {STILL:g} s"
             gone = sum(not psutil.pid_exists(pid) for pid in seen.workers)
             died = f"; {gone} of its {len(seen.workers)} worker processes had ended before" if gone else ""
             return Outcome("timed_out", f"{late}{died}; ended")

@@ -142,7 +142,7 @@ def _floor(job: Job[Records], variant: Variant) -> int | None:
 QUESTION = Question(
     prepare=_prepare,
     check=_check,
-    when="read many TFRecord files, apart from decoding what they hold",
+    when="read many TFRecord files of JPEG pictures, apart from decoding these",
     floor=_floor,
     shards=lambda job: job.inputs.shards,
     reads=lambda job, _: job.inputs.files,

@@ -185,6 +185,9 @@ def test_memory_goes_from_least_to_most() -> None:
     rows = comparison([record("numpy_to_numpy", 0, 1.0, 24), record("numpy_to_list", 0, 1.0, 1054)]).rows
     assert findings.of_memory(rows) == "Peak memory ranges from 24.0 MiB (numpy_to_numpy) to 1054 MiB (numpy_to_list)"
     assert findings.of_memory([]) == "No strategy's memory was measured"
+    (row,) = comparison([record("mixed_copy", 0, 1.0, 24)]).rows
+    untold = msgspec.structs.replace(row, figures={"time": row.figures["time"]})
+    assert findings.of_memory([*rows, untold]).endswith("(numpy_to_list), of the 2 of 3 whose memory is known")
     assert findings.sentences(rows)[-1] == findings.of_memory(rows), "of these no trial told what was needed"
 
 

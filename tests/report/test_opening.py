@@ -91,12 +91,100 @@ def test_of_those_that_cannot_be_told_apart_the_leanest_is_advised() -> None:
     assert "the leanest of 3 that cannot be told apart" in line.because
 
 
-@pytest.mark.parametrize(("seconds", "advised"), [(0.93, ""), (0.6, "permutation_index")])
-def test_what_is_faster_by_less_than_matters_is_not_advised(seconds: float, advised: str) -> None:
+@pytest.mark.parametrize(
+    ("seconds", "spread", "do", "because"),
+    [
+        (0.6, 0.005, "`permutation_index`. ", "faster ("),
+        (
+            0.93,
+            0.005,
+            opening.ALIKE,
+            "`permutation_index` is not faster than `numpy_to_numpy` with images 500 by as much",
+        ),
+        (1 / 1.1, 0.005, opening.UNDECIDED, "and less than 10 % would not matter"),
+        (0.93, 0.3, opening.UNDECIDED, "whether `permutation_index` is faster than `numpy_to_numpy` with images 500: "),
+    ],
+)
+def test_what_is_not_shown_to_be_faster_by_as_much_as_matters_is_not_advised(
+    seconds: float, spread: float, do: str, because: str
+) -> None:
+    """That it does not matter is an answer too, where the whole interval says so."""
     times = {"numpy_to_numpy": 1.0, "permutation_index": seconds}
-    (line,) = opening.advice([_measured(times, {"permutation_index": 3.0}, spread=0.005)])
-    assert line.strategy == advised
-    assert ("and less than 10 % would not matter" in line.because) == (not advised)
+    (line,) = opening.advice([_measured(times, {"permutation_index": 3.0}, spread=spread)])
+    assert line.do.startswith(do)
+    assert because in line.because
+    assert (line.strategy == "permutation_index") == (seconds < 0.9)
+    assert ("needs 3.0 MiB of memory instead of 24.0 MiB" in line.because) == (do == opening.ALIKE)
+
+
+def test_none_is_called_the_leaner_of_two_if_the_memory_of_one_is_unknown() -> None:
+    found = _measured({"numpy_to_numpy": 1.0, "mixed_copy": 0.2, "permutation_index": 0.2}, spread=0.05)
+    rows = [
+        msgspec.structs.replace(row, figures={**row.figures, "peak": None}) if row.strategy == "mixed_copy" else row
+        for row in found.rows
+    ]
+    (line,) = opening.advice([msgspec.structs.replace(found, rows=rows)])
+    assert line.strategy == "permutation_index"
+    assert "; one of 2 that cannot be told apart in time" in line.because
+
+
+def test_what_may_lose_samples_is_never_advised_nor_called_the_fastest() -> None:
+    """``parallel_reads_ignore_errors`` leaves damaged records out without a word."""
+    seconds = {"range_indexed": 1.0, "interleave_sequential": 0.5, "parallel_reads_ignore_errors": 0.1}
+    case = {"record": "jpeg", "data": "x16"}
+    records = [
+        record(
+            name,
+            index,
+            question="read_order",
+            case=case,
+            metrics=Metrics(epoch_time=each, steady_time=each * (1 + 0.01 * index), peak_memory=MIB),
+        )
+        for index in range(4)
+        for name, each in seconds.items()
+    ]
+    found = comparison(records)
+    (line,) = opening.advice([found])
+    assert line.strategy == "interleave_sequential"
+    assert [row.strategy for row in findings.leaders(found.rows)] == ["interleave_sequential"]
+    assert [name for name, each in seconds.items() if _registry.find_variant("read_order", name).may_lose] == [
+        "parallel_reads_ignore_errors"
+    ]
+
+
+def test_a_pair_among_others_does_not_stand_for_the_question() -> None:
+    """Of ``read_order`` an allocator's setting is held against its pair, and all else against the baseline."""
+    seconds = {"range_indexed": 1.0, "interleave": 0.5, "interleave_trim": 0.55}
+    case = {"record": "tensor", "data": "x16"}
+    records = [
+        record(
+            name,
+            index,
+            question="read_order",
+            case=case,
+            metrics=Metrics(epoch_time=each, steady_time=each * (1 + 0.01 * (index % 3)), peak_memory=MIB),
+        )
+        for index in range(6)
+        for name, each in seconds.items()
+    ]
+    (line,) = opening.advice([comparison(records)])
+    assert line.strategy == "interleave"
+    assert "than `range_indexed` with record tensor" in line.because
+
+
+def test_a_pair_that_gains_nothing_does_not_hide_those_that_gain() -> None:
+    pairs = {
+        "skimage_linear_float": 1.0,
+        "opencv_linear_float": 0.1,
+        "skimage_antialiased_float": 1.0,
+        "opencv_antialiased_float": 1.0,
+        "skimage_resize_astype": 1.0,
+    }
+    (line,) = opening.advice([_resized(pairs)])
+    assert line.strategy == "opencv_linear_float"
+    assert line.because.endswith("with the same output; 1 more is not shown to gain as much as matters")
+    (line,) = opening.advice([_resized({**pairs, "opencv_linear_float": 1.0})])
+    assert (line.strategy, line.do) == ("", opening.ALIKE)
 
 
 def test_what_needs_an_installation_gives_way_to_what_needs_none_unless_it_is_faster() -> None:
@@ -202,7 +290,7 @@ def test_buffers_that_are_full_already_are_not_said_to_fill_later() -> None:
 def test_what_may_be_chance_is_undecided() -> None:
     (line,) = opening.advice([_measured({"numpy_to_numpy": 1.0, "mixed_copy": 0.97}, {"mixed_copy": 3}, spread=0.3)])
     assert (line.strategy, line.do) == ("", opening.UNDECIDED)
-    assert line.because.startswith("whether `mixed_copy` is faster than `numpy_to_numpy`: ")
+    assert line.because.startswith("whether `mixed_copy` is faster than `numpy_to_numpy` with images 500: ")
 
 
 @pytest.mark.parametrize("seed", range(5))
