@@ -310,7 +310,7 @@ def _by_need(made: _Simulated, until: float) -> tuple[dict[str, float], list[Rec
     question = _registry.find_question(SIMULATED)
     baseline = _registry.baseline(SIMULATED).name
     spreads = made.spreads()
-    known = [name for name, each in _registry.variants(SIMULATED).items() if not (each.historic or each.ceiling)]
+    known = [name for name, each in _registry.variants(SIMULATED).items() if not each.is_apart]
     names = [baseline, *(name for name in known if name != baseline)][: len(spreads)]
     spreads = spreads[: len(names)]
     alike = made.random.random(len(names)) < ALIKE

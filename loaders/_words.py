@@ -292,9 +292,12 @@ def pays_off(convert: Estimate | None, saved: Estimate | None) -> str:
     return f"after {_epochs(convert.value / saved.value)} ({soonest} to {latest})"
 
 
+MAY_LOSE = "may lose samples"
+
+
 def roles(row: Row) -> list[str]:
     """Return why a strategy is never recommended: ``historic``, ``ceiling``, ``may lose samples``, or nothing."""
-    what = (("historic", row.historic), ("ceiling", row.ceiling), ("may lose samples", row.may_lose))
+    what = (("historic", row.historic), ("ceiling", row.ceiling), (MAY_LOSE, row.may_lose))
     return [word for word, holds in what if holds]
 
 

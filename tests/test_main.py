@@ -310,7 +310,7 @@ def test_the_command_that_goes_on_is_run_by_the_same_python(
 @pytest.mark.parametrize(
     ("name", "code", "said"),
     [
-        ("jinja2", 2, "error: jinja2 is not installed: run `make setup` in the suite's folder"),
+        ("jinja2", 2, "jinja2 is not installed: run `make setup`, or install the suite with its extra [report]"),
         ("loaders._nothing", 70, "this is a bug in the suite"),
     ],
 )

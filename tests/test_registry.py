@@ -288,3 +288,12 @@ def test_default_case_comes_first() -> None:
     assert asked.cases[0] == asked.default_case == {"scale": "0.5"}
     assert len(asked.cases) == 4
     assert _registry.find_question("read_order").cases[0] == {"record": "jpeg", "data": "x16"}
+
+
+def test_laws_are_borrowed_from_a_question_with_several_amounts_and_the_same_loaders() -> None:
+    known = _registry.questions()
+    for name, question in known.items():
+        if question.laws_from:
+            assert not question.size_axis
+            assert known[question.laws_from].size_axis
+            assert _registry.variants(name).keys() <= _registry.variants(question.laws_from).keys()

@@ -47,7 +47,8 @@ def beyond(records: Sequence[Record], answer: Answer, unlimited: Answer) -> str:
             f"end at {end:.0f}."
         )
     workers = "1 worker" if count == 1 else f"{count} workers"
-    machines = "on a machine like this one" if count == 1 else "on machines like this one"
+    like = f"like {'this one' if source.own else source.machine}"
+    machines = f"on a machine {like}" if count == 1 else f"on machines {like}"
     return f"{workers} of tf.data service {machines} would feed it ({PAGE}); projected, not measured."
 
 

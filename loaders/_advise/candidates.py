@@ -135,7 +135,7 @@ def candidates(
             found.append(
                 Candidate(
                     name,
-                    variant.tier,
+                    _words.MAY_LOSE if variant.may_lose else variant.tier,
                     variant.historic,
                     variant.ceiling,
                     variant.convert is not None,
@@ -143,7 +143,7 @@ def candidates(
                     sum(bool(line.strip()) for line in variant.source.splitlines()),
                     variant.capacity,
                     amounts=amounts(records),
-                    problem=problem(records) or (MAY_LOSE if variant.may_lose else ""),
+                    problem=problem(records),
                     needs=", ".join(each for each in variant.optional if not is_there(each)),
                     held=held(records),
                 )
@@ -191,10 +191,6 @@ def amounts(records: Sequence[Record]) -> list[Amount]:
 def _by_round(records: Iterable[Record], metric: str) -> dict[int, float]:
     values = {each.pairing: value(each, metric) for each in records}
     return {index: float(found) for index, found in sorted(values.items()) if found is not None}
-
-
-MAY_LOSE = "leaves damaged records out without a word"
-"""Why a strategy cannot be taken that ``may_lose``, even where it has lost nothing yet."""
 
 
 def problem(records: Sequence[Record]) -> str:

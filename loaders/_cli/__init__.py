@@ -44,7 +44,8 @@ class Group(click.Group):
             raise
         except Exception as error:  # noqa: BLE001 - it must not look like exit code 1, "a strategy went wrong"
             if isinstance(error, ModuleNotFoundError) and not str(error.name).startswith("loaders"):
-                click.echo(f"error: {error.name} is not installed: run `make setup` in the suite's folder", err=True)
+                cure = "run `make setup`, or install the suite with its extra [report]"
+                click.echo(f"error: {error.name} is not installed: {cure}", err=True)
                 ctx.exit(2)
             traceback.print_exc()
             click.echo("this is a bug in the suite; please report it", err=True)

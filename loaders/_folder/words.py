@@ -81,6 +81,10 @@ def changes(found: Advice) -> Iterator[str]:
             yield f"With {_words.enough(each.memory)}: {each.loader}, {faster} over {found.asked.epochs} epochs."
 
 
+NOT_AGAIN = "It was not measured again."
+"""What is said of an answer that was interrupted, or that left no time for it."""
+
+
 def again(found: Again) -> str:
     """Set what was measured again beside what was predicted."""
     which = f"{found.images} images that were held out" if found.held_out else f"all {found.images} images"
@@ -114,7 +118,7 @@ def answer(found: Advice) -> list[str]:
     disk = f"It writes {_words.amount(found.disk)} to disk, once." if found.disk else ""
     larger = f"{_words.amount(found.larger)} of that memory are for images larger than those it was measured with."
     said = [head, found.answer.because, larger if found.larger else "", disk, ceiling(found), *changes(found)]
-    said += [again(found.again)] if found.again else []
+    said += [again(found.again)] if found.again else [NOT_AGAIN] if found.module else []
     return [each for each in [*said, ended(found)] if each]
 
 

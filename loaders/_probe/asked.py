@@ -147,10 +147,11 @@ def _refuse(record: Record, asked: Asked, *, is_first: bool) -> None:
     name = asked.target.name
     if record.status == "skipped":
         raise InputError(record.message)
-    more_time = "" if STOOD_STILL in record.message else "; if it is slow, give more time: --deadline"
+    stood = STOOD_STILL in record.message
+    more_time, does = ("", "wait") if stood else ("; if it is slow, give more time: --deadline", "train")
     if record.status == "timed_out" and record.metrics.peak_memory is None:
         raise InputError(
-            f"{asked.target.place} was not imported: {record.message}; does it train when it is imported? "
+            f"{asked.target.place} was not imported: {record.message}; does it {does} when it is imported? "
             f'Put that under if __name__ == "__main__"{more_time}'
         )
     if record.status == "timed_out" and asked.steps is None and is_first:

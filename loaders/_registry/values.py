@@ -161,6 +161,9 @@ class Question:
     size_axis
         The axis whose values are amounts of the same data, for a question from which a loader can be chosen: memory
         is compared along it, and each trial ends with an epoch for a slow consumer.
+    laws_from
+        The question that compares the same loaders with several amounts of data, if this one has a single amount: what
+        it shows of how memory grows holds here too.
     step_time
         Returns the seconds that the consumer takes for each batch, as a training step would.
     training_step
@@ -208,6 +211,7 @@ class Question:
     slices: Sequence[Case] = ()
     sweeps: str = ""
     size_axis: str = ""
+    laws_from: str = ""
     step_time: Callable[[Case], float] = lambda _: 0.0
     training_step: Callable[[Case], float] = lambda _: 0.0
     consumer_step: Callable[[Case], float | None] | None = None

@@ -37,9 +37,6 @@ ANY, UNWRITTEN = ", any number of them", ", without converting any"
 
 UNDECIDED = "Undecided."
 
-ALIKE = "Keep what you have."
-"""What is said where a gain is shown to be too small to matter."""
-
 MATTERS = (
     "These lines matter where loading takes a good part of the time. A loader that works ahead hides its time behind "
     "the training step, if that leaves it a core, until it takes longer than that; any other adds it to every step. "
@@ -75,26 +72,23 @@ class Advice(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class _Draft:
-    """A line, how likely it is to be wrong by chance, and the reason that is given if it may be; none leaves it out.
-
-    ``instead`` is what is done then.
-    """
+    """A line, how likely it is to be wrong by chance, and the reason that is given if it may be; none leaves it out."""
 
     line: Advice
     p_value: float | None
     otherwise: str = ""
-    instead: str = UNDECIDED
 
     @property
     def if_doubted(self) -> list[Advice]:
         """What is said if the line does not hold."""
-        said = Advice(self.line.question, self.line.when, self.instead, self.otherwise)
+        said = Advice(self.line.question, self.line.when, UNDECIDED, self.otherwise)
         return [said] if self.otherwise else []
 
 
 def advice(comparisons: Sequence[Comparison]) -> list[Advice]:
     """Return the lines of all questions that say what they are asked about, in their order."""
-    drafts = [draft for comparison in comparisons if comparison.about.when for draft in _drafts(comparison)]
+    asked = [comparison for comparison in comparisons if comparison.about.when]
+    drafts = [draft for comparison in asked for draft in _drafts(comparison, _laws(comparison, comparisons))]
     holds = iter(holm([draft.p_value for draft in drafts if draft.p_value is not None]))
     return [
         line
@@ -103,9 +97,16 @@ def advice(comparisons: Sequence[Comparison]) -> list[Advice]:
     ]
 
 
-def _drafts(comparison: Comparison) -> Iterator[_Draft]:
-    case, rows = comparison.cases[0]
-    laws = comparison.laws_of(case)
+def _laws(comparison: Comparison, comparisons: Sequence[Comparison]) -> Mapping[str, Law]:
+    """Return the laws of memory of a comparison's default case, or of that of the question which has them for it."""
+    known, machine = comparison.about.laws_from, comparison.environment.machine
+    of = [each for each in comparisons if each.question == known and each.environment.machine == machine]
+    found = next(iter(of), comparison)
+    return found.laws_of(found.cases[0][0])
+
+
+def _drafts(comparison: Comparison, laws: Mapping[str, Law]) -> Iterator[_Draft]:
+    _, rows = comparison.cases[0]
     if found := headline(rows):
         yield from _of_fastest(comparison, found, laws)
     elif pairs := paired(rows):
@@ -130,8 +131,8 @@ def _of_pairs(comparison: Comparison, pairs: Sequence[Row]) -> _Draft:
     # If all gain, the one that gains least was not picked for a large gain, and needs no correction for the choice.
     picked_from = len(pairs) if lacking else 1
     p_value = min(1.0, picked_from * row.p_values.get("pair", 1.0)) if gaining else 1.0
-    otherwise, instead = _doubt(row, row.matches or "", row.pair, within)
-    return _Draft(line, p_value, otherwise, instead)
+    doubt = f"whether `{row.strategy}` is faster than `{row.matches}`{within}: {_open(row.pair)}"
+    return _Draft(line, p_value, doubt)
 
 
 def _of_fastest(comparison: Comparison, found: Headline, laws: Mapping[str, Law]) -> Iterator[_Draft]:
@@ -160,7 +161,7 @@ def _limit(comparison: Comparison, row: Row, baseline: Row, laws: Mapping[str, L
     if law and law.kind == "linear":
         return FITS
     cached = CACHED if _reads_back(row, baseline) or _is_bulky(row, baseline) else ""
-    is_unknown = bool(comparison.about.size_axis) and (law is None or law.kind == "unknown")
+    is_unknown = comparison.about.is_sized and (law is None or law.kind == "unknown")
     return f"{cached} (up to {row.delivered} samples)" if is_unknown and row.delivered else cached
 
 
@@ -258,17 +259,14 @@ def _of_one(
     parts = [f"{ratio} than `{baseline.strategy}`{over}{within}{on}{_so_far(comparison, baseline)}"]
     if (waits := row["step_wait"]) and (waited := baseline["step_wait"]):
         parts.append(f"a step waits {_words.duration(waits.value)} instead of {_words.duration(waited.value)}")
-    parts += _of_memory(row, baseline, laws, is_sized=bool(comparison.about.size_axis))
+    parts += _of_memory(comparison, row, baseline, laws)
     if row["disk"] and _writes(row, baseline):
         parts.append(_of_disk(row["disk"].value, row, baseline))
     said = ", ".join(parts) + others
     picked_from = sum(each is not baseline for each in among)
     p_value = _p_value(fit, row, baseline, picked_from) if _matters(judged) else 1.0
-    otherwise, instead = _doubt(row, baseline.strategy, judged, over + within)
-    needed, usual = _memory(row), _memory(baseline)
-    if instead == ALIKE and needed is not None and usual is not None and _is_more(baseline, row):
-        otherwise += f", and needs {amount(needed)} of memory instead of {amount(usual)}"
-    return _Draft(msgspec.structs.replace(line, because=said), p_value, otherwise, instead)
+    doubt = f"whether `{row.strategy}` is faster than `{baseline.strategy}`{over}{within}: {_open(judged)}"
+    return _Draft(msgspec.structs.replace(line, because=said), p_value, doubt)
 
 
 def _of_baseline(
@@ -310,14 +308,6 @@ def _p_value(fit: Fitted, row: Row, baseline: Row, picked_from: int) -> float:
     return 1.0 if difference is None else min(1.0, 2 * difference.p_below() * picked_from)
 
 
-def _doubt(row: Row, than: str, judged: Judged | None, where: str) -> tuple[str, str]:
-    """Say why a gain is not advised, and what is done instead: its whole interval may show that it does not matter."""
-    is_small = judged is not None and judged.verdict == "less" and (judged.ratio.low or 0.0) > 1 / TIME_MARGIN
-    if judged and (is_small or judged.verdict in ("no difference", "more")):
-        return f"`{row.strategy}` is not faster than `{than}`{where} by as much as matters: {times(judged)}", ALIKE
-    return f"whether `{row.strategy}` is faster than `{than}`{where}: {_open(judged)}", UNDECIDED
-
-
 def _open(judged: Judged | None) -> str:
     if judged is None or judged.verdict != "less":
         return times(judged)
@@ -336,24 +326,30 @@ def _of_disk(written: float, row: Row, baseline: Row) -> str:
     return f"{small_amount(each)} on disk a sample{instead} ({many}; timed with {row.delivered}{where})"
 
 
-def _of_memory(row: Row, baseline: Row, laws: Mapping[str, Law], *, is_sized: bool) -> list[str]:
+def _as_in(comparison: Comparison) -> str:
+    """Say where a law of memory is from, if not from here."""
+    return f" (as in `{comparison.about.laws_from}`)" if comparison.about.laws_from else ""
+
+
+def _of_memory(comparison: Comparison, row: Row, baseline: Row, laws: Mapping[str, Law]) -> list[str]:
     """Say what memory a strategy needs, and how that follows the amount of data."""
     law = laws.get(row.strategy)
     if law and law.kind == "linear" and law.per_sample:
         each, many = law.per_sample.value, findings.MANY
-        return [f"but needs {small_amount(each)} of memory a sample ({amount(each * many)} for {many})"]
+        words = f"but needs {small_amount(each)} of memory a sample ({amount(each * many)} for {many})"
+        return [f"{words}{_as_in(comparison)}"]
     needed, usual = _memory(row), _memory(baseline)
     if needed is None:
         return []
     differs = usual is not None and abs(needed - usual) >= 2**20
     more = f" instead of {amount(usual)}" if differs and usual is not None else ""
     verb = "but needs " if differs and usual is not None and needed > usual else ""
-    of = ", however many there are"
+    of = f", however many there are{_as_in(comparison)}"
     if law is None or law.kind not in BOUNDED or law.capacity > (row.delivered or 0):
         of = f" with {row.delivered} samples" if row.delivered else ""
     if law and law.kind == "saturating" and law.capacity > (row.delivered or 0):
         of += f", and more until {law.capacity} samples fill its buffers"
-    elif is_sized and (law is None or law.kind == "unknown"):
+    elif comparison.about.is_sized and (law is None or law.kind == "unknown"):
         of += " (how that grows is unknown)"
     return [f"{verb}{amount(needed)} of memory{more}{of}"]
 

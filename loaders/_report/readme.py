@@ -224,6 +224,7 @@ def _results(
             "",
             f"## {name}{_words.elsewhere(comparison.environment, found.origin.machine)}",
             "",
+            *_asked(comparison),
             *(f"* {each}." for each in findings.sentences(rows, laws, comparison.missing(case))),
         ]
         for other, in_other in comparison.cases:
@@ -249,6 +250,12 @@ def _results(
         f"{_words.UNCORRECTED}",
     ]
     return "\n".join(text) + "\n"
+
+
+def _asked(comparison: Comparison) -> list[str]:
+    """Return Markdown: what the question asks, holds fixed and leaves out, without which its figures mislead."""
+    _, *paragraphs = comparison.about.doc.split("\n\n")
+    return [line for each in paragraphs for line in (" ".join(each.split()), "")]
 
 
 def _ranking(comparison: Comparison, rows: Sequence[Row]) -> list[str]:
@@ -288,6 +295,7 @@ def _ranking(comparison: Comparison, rows: Sequence[Row]) -> list[str]:
         lines.append(f"| {' | '.join(cells)} |")
     ran = f"{_words.rounds(rows)}; {_words.software_in_words(comparison.environment)}"
     disturbed = _words.disturbed(comparison.disturbed)
+    disturbed = f"Of all cases: {disturbed}" if disturbed and len(comparison.cases) > 1 else disturbed
     return [*lines, "", f"*{' '.join(filter(None, [f'{ran}.', disturbed]))}*"]
 
 

@@ -28,6 +28,7 @@ def about(question: _registry.Question) -> About:
         axes={axis: list(values) for axis, values in question.axes.items()},
         default_case=question.default_case,
         size_axis=question.size_axis,
+        laws_from=question.laws_from,
         strategies={
             name: {axis: list(values) for axis, values in each.only.items()}
             for name, each in _registry.variants(question.name).items()

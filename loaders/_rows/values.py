@@ -44,7 +44,7 @@ class About(msgspec.Struct, frozen=True):
         The cases that each strategy is restricted to, by axis; empty for most.
     has_quick
         Whether a quick comparison leaves strategies out.
-    sweeps, calibrates, reports, apart, when
+    sweeps, calibrates, reports, apart, when, laws_from
         See ``loaders._registry.Question``.
     """
 
@@ -53,12 +53,18 @@ class About(msgspec.Struct, frozen=True):
     axes: dict[str, list[str]] = {}
     default_case: dict[str, str] = {}
     size_axis: str = ""
+    laws_from: str = ""
     strategies: dict[str, dict[str, list[str]]] = {}
     has_quick: bool = False
     sweeps: str = ""
     calibrates: bool = False
     reports: bool = False
     apart: bool = False
+
+    @property
+    def is_sized(self) -> bool:
+        """Whether memory is compared along the amount of data, here or in another question with the same loaders."""
+        return bool(self.size_axis or self.laws_from)
 
     @property
     def chooses(self) -> bool:

@@ -17,8 +17,12 @@ from loaders._trial.memory import Held
 from loaders._trial.timing import Timeline
 
 TRACE_SHARE = 50
-"""Memory is read for at most 1/50 (2 %) of the time since the last reading. This time is in no figure, but a pipeline's
-threads keep running meanwhile."""
+"""Memory is read for at most 1/50 (2 %) of the time since the last reading. What the processor does for it is in no
+figure. What a reading waits for is, as a pipeline's threads work meanwhile: with threads that keep Python's lock for
+milliseconds (``kornia_rs`` in ``decode``) it waited for most of an epoch of 42 ms, and 36 ms were missing then."""
+
+_IS_FINE = time.get_clock_info("thread_time").resolution < 0.001
+"""Whether the system tells a thread's processor time in steps of less than a millisecond (Windows does not)."""
 
 PAGE = 4096
 """Bytes in the smallest memory page of any system."""
@@ -44,12 +48,17 @@ class Tracer:
         self._cost = math.inf
         self._stride = 1
 
-    def __call__(self, step: int, now: float) -> None:
-        """Read memory after batch ``step``, unless it is too early to read again."""
+    def __call__(self, step: int, now: float) -> float | None:
+        """Read memory after batch ``step``, unless it is too early to read again.
+
+        Returns the seconds of processor time that it took, if it read and the system tells these finely.
+        """
         before = self._clock()  # ``now`` is when the batch arrived; the consumer may have slept since
         if before < self._next or step % self._stride:
-            return
+            return None
+        begun = time.thread_time()
         resident, in_use, held = self._read()
+        used = time.thread_time() - begun
         after = self._clock()
         self.points.append((step, now, resident, in_use, held))
         # One slow reading (the machine was busy) must not leave a gap of a second in the trace.
@@ -58,6 +67,7 @@ class Tracer:
         if len(self.points) > TRACE_POINTS:
             self._stride *= 2
             self.points = [point for point in self.points if point[0] % self._stride == 0]
+        return used if _IS_FINE else None
 
 
 @dataclass(frozen=True)
@@ -78,7 +88,7 @@ class Slow:
 
 def drain(
     build: Callable[[], Iterable[Any]],
-    trace: Callable[[int, float], None] = lambda _step, _now: None,
+    trace: Callable[[int, float], float | None] = lambda _step, _now: None,
     clock: Callable[[], float] = time.perf_counter,
     *,
     epochs: int = 1,
@@ -96,7 +106,8 @@ def drain(
     build
         Called once, inside the measured time; called again for a later epoch only if it returned a one-way iterator.
     trace
-        Called after each batch with the batch's number, counted over all epochs, and the time.
+        Called after each batch with the batch's number, counted over all epochs, and the time. It returns the seconds
+        that count in no figure; ``None`` if those are all that it took.
     step_time
         Seconds to spend after each batch, as training would take; they count in the epoch's time, but in no batch's.
     spend
@@ -145,8 +156,8 @@ def drain(
                 spend(step_time)
             step += 1
             before = clock()
-            trace(step, now)
-            paused.append(clock() - before)
+            used = trace(step, now)
+            paused.append(clock() - before if used is None else used)
             if len(received) >= enough:
                 end = clock()
                 break
@@ -159,16 +170,12 @@ def busy(seconds: float) -> None:
     """Keep one core busy, without Python's lock, as an operation of TensorFlow does; a part takes about half a ms.
 
     It is so much work, which takes longer where a loader uses the same core. Where the system tells the processor time
-    of a thread in coarse steps (Windows), it is so much time.
+    of a thread in coarse steps, it is so much time.
     """
-    clock = time.thread_time if time.get_clock_info("thread_time").resolution < FINE else time.perf_counter
+    clock = time.thread_time if _IS_FINE else time.perf_counter
     until = clock() + seconds
     while clock() < until:
         zlib.crc32(BUSYWORK)
-
-
-FINE = 0.001
-"""Seconds."""
 
 
 def cpu_time() -> float:

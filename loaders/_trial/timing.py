@@ -27,8 +27,8 @@ class Timeline:
     samples
         Number of samples in each batch.
     paused
-        For each batch, the seconds that the instrument then spent reading memory; they are excluded from every
-        figure.
+        For each batch, the seconds that the instrument then spent reading memory, without what it waited for; they are
+        excluded from every figure.
     """
 
     start: float

@@ -30,9 +30,9 @@ AVAILABLE = hasattr(os, "mkfifo")
 """Whether the system has named pipes that can be waited for."""
 
 FEW, SECONDS, MOST = 4, 1.2, 80
-"""Each trial gets this many turns at least and at most; in between, turns end when both have run for so long in them,
-and their ratio is known to ``PRECISE``. Six turns of a quarter of a second told more for their time than three or ten
-where it was quiet."""
+"""Each trial gets this many turns at least, unless they take ``LONG``, and at most; in between, turns end when both
+have run for so long in them, and their ratio is known to ``PRECISE``. Six turns of a quarter of a second told more for
+their time than three or ten where it was quiet."""
 
 PRECISE = 0.01
 """Standard error of the mean logarithm of the turns' ratios: about as much as layouts of addresses add from one pair of
@@ -46,8 +46,9 @@ LONG = 2.0
 """Seconds of turns after which they are enough, however few they are and however unsure their ratio is.
 
 A verdict needs four pairs of trials, and after that long another pair tells more than turns that go on: in ten minutes,
-19 strategies of ``batching`` compared with themselves had 71 pairs with 4 s, three of them fewer than four, and 85 with
-2 s, none. Three quarters of the pairs differed by less than 1.8 and 1.5 %, half by less than 0.8 and 0.9 %."""
+19 strategies of ``batching``, compared with themselves once each way, had 71 pairs with 4 s, and three strategies fewer
+than four; with 2 s they had 85, and none fewer. Three quarters of the pairs differed by less than 1.8 and 1.5 %, half
+by less than 0.8 and 0.9 %. That machine was quiet: on the other one above, 8 turns would spread by about 5 %."""
 
 
 @contextlib.contextmanager

@@ -57,8 +57,9 @@ def _check(job: Job[batching.Files], variant: Variant, batches: Iterable[Batch])
 QUESTION = Question(
     prepare=_prepare,
     check=_check,
-    when="train with steps that keep one core busy for 20 ms",
+    when="train, in steps that keep one core busy for 20 ms, on a folder of photographs",
     axes={"step": tuple(STEPS)},
+    laws_from="batching",
     training_step=lambda case: STEPS[case["step"]],
     ranked_by="steady_time",
     epochs=2,

@@ -65,6 +65,12 @@ def test_workers_are_proposed_only_beyond_one_machine(step: float, service: list
     assert said in found.beyond
 
 
+def test_workers_are_those_of_the_machine_that_the_answer_rests_on() -> None:
+    settings = Settings(memory=200 * 2**20, step=0.01)
+    run = [*made.run(where=BOX), *_service(0.0001, 0.00125, BOX)]
+    assert "on machines like box would feed it" in advise(run, "batching", {}, settings, "mine").beyond
+
+
 def test_nothing_is_said_of_workers_where_the_work_is_another() -> None:
     settings = Settings(memory=200 * 2**20, step=0.01)
     service = _service(0.0001, 0.00125, BOX)

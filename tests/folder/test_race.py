@@ -226,6 +226,8 @@ def test_images_larger_than_those_of_the_sample_count(tmp_path: Path, monkeypatc
     assert given.answer.recommended == "path_generator"
     assert "300 MiB of that memory are for images larger than those it was measured with." in words.answer(given)
     assert not any("larger than" in each for each in words.answer(advised(tight, trials)))
+    assert words.NOT_AGAIN not in words.answer(given)
+    assert words.NOT_AGAIN in words.answer(msgspec.structs.replace(given, module="loader"))
 
     monkeypatch.setenv("LOADERS_RESULTS", str(tmp_path / "results"))
     photos = made.folder(tmp_path / "photos", 60)

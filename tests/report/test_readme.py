@@ -10,6 +10,8 @@ from loaders import _registry
 from loaders._errors import InputError
 from loaders._report import opening, readme
 from loaders._report.sets import collect
+from loaders._rows import comparison
+from loaders._rows.values import About
 from loaders._trial import log
 from loaders._trial.log import PUBLISHED
 from tests.conftest import ROOT
@@ -157,3 +159,9 @@ def test_the_readmes_first_screen_says_what_it_is_what_it_found_and_what_to_type
 def test_every_link_in_the_documents_leads_somewhere(path: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text("utf-8")):
         assert (path.parent / target).exists(), target
+
+
+def test_what_a_question_leaves_out_is_said_with_its_figures() -> None:
+    doc = "Title.\n\n*Asked.* Which one\nis it?\n\n*Not measured.* The rest."
+    found = msgspec.structs.replace(comparison([record("mixed_copy", 0, 1.0, 24)]), about=About(doc=doc))
+    assert readme._asked(found) == ["*Asked.* Which one is it?", "", "*Not measured.* The rest.", ""]

@@ -3,7 +3,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -64,6 +66,27 @@ def test_reading_memory_is_charged_to_nobody() -> None:
 
     (timeline,), _ = drain(lambda: [np.zeros(1)] * 4, slow, clock)
     assert (list(timeline.paused), epoch_time(timeline)) == ([0.5] * 4, 0.0)
+
+
+def test_what_reading_memory_waits_for_is_not_taken_off_the_epoch() -> None:
+    """Threads work meanwhile: of one that takes a tenth of a second, half was missing."""
+
+    def waits() -> tuple[Held, int, int]:
+        time.sleep(0.05)  # as for Python's lock, which a thread keeps
+        return Held(), 0, 0
+
+    def build() -> Iterator[Any]:
+        with ThreadPoolExecutor(1) as pool:
+            work = [pool.submit(time.sleep, 0.025) for _ in range(4)]
+            yield np.zeros(1)  # after which memory is read
+            for each in work:
+                each.result()
+                yield np.zeros(1)
+
+    tracer = Tracer(waits)
+    (timeline,), _ = drain(build, tracer)
+    assert tracer.points, "it was read"
+    assert epoch_time(timeline) >= 0.1 - TICK / 2
 
 
 def test_a_batch_is_dropped_before_the_next_is_asked_for_unless_it_is_kept() -> None:
