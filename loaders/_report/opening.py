@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import msgspec
 
 from loaders import _words
+from loaders._advise.choose import BATCH
 from loaders._judge import MEMORY_SHARE, RESOLUTION, TIME_MARGIN, Fitted, Judged, fitted, holm
 from loaders._law import BOUNDED, Law
 from loaders._report import findings
@@ -257,8 +258,7 @@ def _of_one(
     within = _within(comparison, row)
     on = f" on {comparison.environment.cores} cores" if row.series else ""  # how many at a time is best depends on it
     parts = [f"{ratio} than `{baseline.strategy}`{over}{within}{on}{_so_far(comparison, baseline)}"]
-    if (waits := row["step_wait"]) and (waited := baseline["step_wait"]):
-        parts.append(f"a step waits {_words.duration(waits.value)} instead of {_words.duration(waited.value)}")
+    parts += _of_steps(row, baseline)
     parts += _of_memory(comparison, row, baseline, laws)
     if row["disk"] and _writes(row, baseline):
         parts.append(_of_disk(row["disk"].value, row, baseline))
@@ -312,6 +312,18 @@ def _open(judged: Judged | None) -> str:
     if judged is None or judged.verdict != "less":
         return times(judged)
     return f"{times(judged)}{findings.DOUBTED if _matters(judged) else ', and less than 10 % would not matter'}"
+
+
+def _of_steps(row: Row, baseline: Row) -> list[str]:
+    """Say what a training step takes, and how long of that it waits: a loader slows a step on the same cores down."""
+    said = []
+    for each in (row, baseline):
+        whole, waits = each["time"], each["step_wait"]
+        if whole is None or waits is None or not each.delivered:
+            return []
+        said.append((_words.duration(whole.value * BATCH / each.delivered), _words.duration(waits.value)))
+    (takes, waiting), (took, waited) = said
+    return [f"a step takes {takes} instead of {took}, of which it waits {waiting} instead of {waited}"]
 
 
 def _of_disk(written: float, row: Row, baseline: Row) -> str:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loaders._advise import words
+from loaders._advise import candidates, words
 from loaders._advise.choose import CHOICE, Amount, Candidate, Decision, Settings, reckon
 from tests.advise import golden
 
@@ -360,3 +360,12 @@ def test_what_fits_but_is_not_worth_installing_is_counted_as_what_it_is() -> Non
     assert said.recommended == "slow"
     assert "slow is the only strategy that is certain to fit." in said.because
     assert said.because.endswith("Left out, as they fit but are not worth installing: engine.")
+
+
+def test_what_may_lose_samples_has_another_output() -> None:
+    found = candidates.candidates([], "read_order", {"record": "jpeg"})
+    kinds = reckon(found, Settings(2**30)).barred
+    assert kinds["parallel_reads_ignore_errors"] == "other output"
+    assert kinds["parallel_reads"] == "not measured"
+    (one,) = (each for each in found if each.name == "parallel_reads_ignore_errors")
+    assert one.tier == "may lose samples"
