@@ -285,7 +285,7 @@ def loaders_of(rows: Sequence[Row]) -> list[Row]:
 def advisable(rows: Sequence[Row]) -> list[Row]:
     """Return the strategies that would be named if they did not fail.
 
-    Left out are those that are ``apart``, and the code of others under a setting.
+    Left out is what ``is_apart``, and the code of others under a setting.
     """
     return [row for row in rows if not (row.is_apart or row.settings)]
 
