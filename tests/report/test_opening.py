@@ -110,46 +110,36 @@ def test_none_is_called_the_leaner_of_two_if_the_memory_of_one_is_unknown() -> N
     assert "; one of 2 that cannot be told apart in time" in line.because
 
 
+def _read(seconds: Mapping[str, float], kind: str) -> Comparison:
+    """Return six rounds of `read_order`: seconds an epoch of records of a kind."""
+    return comparison(
+        [
+            record(
+                name,
+                index,
+                question="read_order",
+                case={"record": kind, "data": "x16"},
+                metrics=Metrics(epoch_time=each, steady_time=each * (1 + 0.01 * (index % 3)), peak_memory=MIB),
+            )
+            for index in range(6)
+            for name, each in seconds.items()
+        ]
+    )
+
+
 def test_what_may_lose_samples_is_never_advised_nor_called_the_fastest() -> None:
     """``parallel_reads_ignore_errors`` leaves damaged records out without a word."""
-    seconds = {"range_indexed": 1.0, "interleave_sequential": 0.5, "parallel_reads_ignore_errors": 0.1}
-    case = {"record": "jpeg", "data": "x16"}
-    records = [
-        record(
-            name,
-            index,
-            question="read_order",
-            case=case,
-            metrics=Metrics(epoch_time=each, steady_time=each * (1 + 0.01 * index), peak_memory=MIB),
-        )
-        for index in range(4)
-        for name, each in seconds.items()
-    ]
-    found = comparison(records)
+    losing = "parallel_reads_ignore_errors"
+    assert _registry.find_variant("read_order", losing).may_lose
+    found = _read({"range_indexed": 1.0, "interleave_sequential": 0.5, losing: 0.1}, "jpeg")
     (line,) = opening.advice([found])
     assert line.strategy == "interleave_sequential"
     assert [row.strategy for row in findings.leaders(found.rows)] == ["interleave_sequential"]
-    assert [name for name, each in seconds.items() if _registry.find_variant("read_order", name).may_lose] == [
-        "parallel_reads_ignore_errors"
-    ]
 
 
 def test_a_pair_among_others_does_not_stand_for_the_question() -> None:
     """Of ``read_order`` an allocator's setting is held against its pair, and all else against the baseline."""
-    seconds = {"range_indexed": 1.0, "interleave": 0.5, "interleave_trim": 0.55}
-    case = {"record": "tensor", "data": "x16"}
-    records = [
-        record(
-            name,
-            index,
-            question="read_order",
-            case=case,
-            metrics=Metrics(epoch_time=each, steady_time=each * (1 + 0.01 * (index % 3)), peak_memory=MIB),
-        )
-        for index in range(6)
-        for name, each in seconds.items()
-    ]
-    (line,) = opening.advice([comparison(records)])
+    (line,) = opening.advice([_read({"range_indexed": 1.0, "interleave": 0.5, "interleave_trim": 0.55}, "tensor")])
     assert line.strategy == "interleave"
     assert "than `range_indexed` with record tensor" in line.because
 
