@@ -54,14 +54,9 @@ def _planted_in_tensorflow(name: str, more_time: int = 0, more_memory: int = 0) 
         # Extra photographs are dropped behind the map: they cost what decoding costs, and deliver nothing.
         dropped = count * more_time // 100
         order = [*(index % count for index in range(dropped)), *range(count)]
-        rows = (
-            [data.paths[index] for index in order],
-            data.changes[order],
-            data.labels[order],
-            np.arange(len(order)) >= dropped,
-        )
+        rows = ([data.paths[index] for index in order], data.labels[order], np.arange(len(order)) >= dropped)
         loaded = tf.data.Dataset.from_tensor_slices(rows).map(
-            lambda path, change, label, is_kept: (_native_steps(path, change), label, is_kept),
+            lambda path, label, is_kept: (_native_steps(path), label, is_kept),
             num_parallel_calls=tf.data.AUTOTUNE,
         )
         kept = loaded.filter(lambda *row: row[2]).map(lambda *row: row[:2])

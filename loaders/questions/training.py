@@ -7,7 +7,8 @@ what do they need for that? A loader that works ahead hides its work behind the 
 the consumer does as much work as keeps one core busy for a ``step``, without Python's lock, as TensorFlow's operations
 do. So on two cores one is left to the loader; if it takes more, the step takes longer.
 
-*Not measured.* A step on an accelerator, which leaves all cores to the loader; the copy to it.
+*Not measured.* A step on an accelerator, which leaves all cores to the loader; the copy to it. What it takes to hand
+NumPy arrays over to TensorFlow, where a strategy yields these (see ``batching``).
 
 *Invisible when* a step takes much longer than loading its batch on one core: no loader that works ahead makes it wait.
 
@@ -16,10 +17,9 @@ Waits are those of all steady epochs, without the first of each epoch, which is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from loaders._registry import Batch, Case, Job, Question, Variant, also
+from loaders._registry import Case, Question, also
 from loaders.questions import batching
 from loaders.questions.batching import (
     datasets,
@@ -39,7 +39,6 @@ from loaders.questions.batching import (
 )
 
 if TYPE_CHECKING:
-    from loaders._contract import Quality
     from loaders._corpus import Corpus
 
 STEPS = {"20ms": 0.02, "50ms": 0.05}
@@ -50,13 +49,9 @@ def _prepare(corpus: Corpus, case: Case, seed: int) -> batching.Files:  # noqa: 
     return batching.QUESTION.prepare(corpus, {"data": "x16", "augment": "off"}, seed)
 
 
-def _check(job: Job[batching.Files], variant: Variant, batches: Iterable[Batch]) -> Quality:
-    return batching.QUESTION.check(job, variant, batches)
-
-
 QUESTION = Question(
     prepare=_prepare,
-    check=_check,
+    check=batching.QUESTION.check,
     when="train, in steps that keep one core busy for 20 ms, on a folder of photographs",
     axes={"step": tuple(STEPS)},
     laws_from="batching",
@@ -70,6 +65,7 @@ also("training", generator.path_generator, baseline=True, quick=True)
 for build in (
     generator.path_generator_from_generator,
     pool.path_generator_pool,
+    pool.pool_from_generator,
     pool.pool_simplejpeg,
     pool.pool_reduced,
     memory.load_all,

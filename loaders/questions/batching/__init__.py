@@ -3,13 +3,16 @@
 *Asked.* A model is to be trained on a folder of labelled photographs. What does it cost to load them all first? Of the
 strategies that read one batch at a time, which is fastest while keeping memory independent of the amount of data?
 
-*Held fixed.* The JPEG files' paths are shuffled. Each image is decoded, reduced to 224x224 and scaled to float32 from
--1 to 1; a batch holds 32. ``data`` is 40, 160 or 640 of the photographs (x1, x4, x16), or a sixteenth, a quarter or all
-of a smaller corpus; x64 is 2560. With ``augment`` each image is flipped, shifted and brightened by its own seeded
-amounts. OpenCV decodes each image on one thread. Strategies that decode with TensorFlow, or at a smaller size that
-still covers 224x224, are in another tier; those whose decoder gives OpenCV's pixels are not.
+*Held fixed.* The JPEG files' paths are shuffled once: all epochs come in the same order. Each image (the bundled ones
+have 500x375 pixels) is decoded, reduced to 224x224 and scaled to float32 from -1 to 1; a batch holds 32. ``data`` is
+40, 160 or 640 of the photographs (x1, x4, x16), or a sixteenth, a quarter or all of a smaller corpus; x64 is 2560. With
+``augment`` each image is flipped, shifted and brightened by its own seeded amounts, the same in all epochs. OpenCV
+decodes each image on one thread. Strategies that decode with TensorFlow, or at a smaller size that still covers
+224x224, are in another tier; those whose decoder gives OpenCV's pixels are not.
 
-*Not measured.* Training, which would hide the reading.
+*Not measured.* Training, which would hide the reading. What it takes to hand NumPy arrays over to TensorFlow, where a
+strategy yields these: ``path_generator_from_generator`` and ``pool_from_generator`` show what that adds to theirs. Long
+epochs: what a loader does anew in each one, as starting processes, weighs more in 640 images than in a million.
 
 *Invisible when* a training step takes longer than decoding its batch.
 """
@@ -52,6 +55,9 @@ WORST_PSNR = 20.0
 SAME_PIXEL = 1
 """In grey levels: by how much another decoder may differ from OpenCV's and still count as identical."""
 
+ALIGNED = 64
+"""In bytes. TensorFlow takes an array that begins at a multiple of it as it is, and copies any other."""
+
 MOST = 640
 """Most images in ``x16``: as float32 they take 385 MB, enough to tell loading everything from loading a batch."""
 
@@ -65,12 +71,13 @@ class Files:
     paths, labels
         The path and the label of each file.
     changes
-        int32 array of shape (n, 4): whether to flip, pixels down, pixels right, grey levels up.
+        int32 array of shape (n, 4): whether to flip, pixels down, pixels right, grey levels up. ``None`` if no image is
+        to be changed: a strategy then leaves out the code that would.
     """
 
     paths: list[str]
     labels: NDArray[np.int64]
-    changes: NDArray[np.int32]
+    changes: NDArray[np.int32] | None
 
 
 def _prepare(corpus: Corpus, case: Case, seed: int) -> Files:
@@ -82,9 +89,7 @@ def _prepare(corpus: Corpus, case: Case, seed: int) -> Files:
     chosen = random.permutation(len(paths))[:count]
     most = np.array([1, SHIFT, SHIFT, BRIGHTEN])
     least = np.array([0, -SHIFT, -SHIFT, -BRIGHTEN])
-    changes = random.integers(least, most + 1, (count, 4), np.int32)
-    if case["augment"] == "off":
-        changes[:] = 0
+    changes = random.integers(least, most + 1, (count, 4), np.int32) if case["augment"] == "on" else None
     return Files([paths[index] for index in chosen], np.array([labels[index] for index in chosen]), changes)
 
 
@@ -205,22 +210,43 @@ def _finished(data: Files, index: int, picture: NDArray[Any]) -> NDArray[np.floa
     import numpy as np
 
     reduced = cv2.resize(picture, (SIDE, SIDE), interpolation=cv2.INTER_AREA)
-    flip, down, right, up = (int(each) for each in data.changes[index])
-    if flip:
-        reduced = reduced[:, ::-1]
-    if down or right:
-        reduced = np.roll(reduced, (down, right), (0, 1))
-    if up:
-        reduced = np.clip(reduced.astype(np.int16) + up, 0, 255)
+    if data.changes is not None:
+        flip, down, right, up = (int(each) for each in data.changes[index])
+        flipped = reduced[:, ::-1] if flip else reduced
+        shifted = np.roll(flipped, (down, right), (0, 1))
+        reduced = np.clip(shifted.astype(np.int16) + up, 0, 255)
     return np.asarray(reduced, np.float32) / np.float32(127.5) - np.float32(1)
 
 
 def _batch(data: Files, indices: Iterable[int]) -> tuple[Any, Any]:
     """Load the images at these indices, one after another, into one array of shape (n, 224, 224, 3)."""
+    chosen = list(indices)
+    return _filled(data, chosen, _empty(len(chosen)))
+
+
+def _empty(count: int) -> NDArray[np.float32]:
+    """Return an array for so many images."""
     import numpy as np
 
-    chosen = list(indices)
-    return _filled(data, chosen, np.empty((len(chosen), SIDE, SIDE, 3), np.float32))
+    return np.empty((count, SIDE, SIDE, 3), np.float32)
+
+
+def _aligned(count: int) -> NDArray[np.float32]:
+    """Return an array for so many images that TensorFlow need not copy."""
+    import numpy as np
+
+    size = 4 * count * SIDE * SIDE * 3
+    memory = np.empty(size + ALIGNED, np.uint8)
+    start = -memory.ctypes.data % ALIGNED
+    return memory[start : start + size].view(np.float32).reshape(count, SIDE, SIDE, 3)
+
+
+def _from_generator(batches: Callable[[], Iterator[Batch]]) -> Any:
+    """Return a dataset of what a function's generator yields, which is called for each epoch."""
+    import tensorflow as tf
+
+    signature = (tf.TensorSpec((None, SIDE, SIDE, 3), tf.float32), tf.TensorSpec((None,), tf.int64))
+    return tf.data.Dataset.from_generator(batches, output_signature=signature).prefetch(tf.data.AUTOTUNE)
 
 
 def _filled(data: Files, chosen: Sequence[int], images: NDArray[np.float32]) -> tuple[Any, Any]:
@@ -236,21 +262,23 @@ def _parts(job: Job[Files]) -> list[range]:
     return [range(start, min(start + job.batch_size, count)) for start in range(0, count, job.batch_size)]
 
 
-def _native(data: Files, steps: Callable[[Any, Any], Any]) -> Callable[[int], tf.Tensor]:
+def _native(data: Files, steps: Callable[..., Any]) -> Callable[[int], tf.Tensor]:
     """Return a function that decodes, reduces, changes and scales the image at an index with TensorFlow."""
     import tensorflow as tf
 
-    compiled = tf.function(steps)
-    return lambda index: compiled(tf.constant(data.paths[index]), tf.constant(data.changes[index]))
+    compiled, changes = tf.function(steps), data.changes
+    if changes is None:
+        return lambda index: compiled(tf.constant(data.paths[index]))
+    return lambda index: compiled(tf.constant(data.paths[index]), tf.constant(changes[index]))
 
 
-def _native_steps(path: tf.Tensor, change: tf.Tensor) -> tf.Tensor:
+def _native_steps(path: tf.Tensor, change: tf.Tensor | None = None) -> tf.Tensor:
     import tensorflow as tf
 
     return _native_finished(tf.io.decode_jpeg(tf.io.read_file(path), channels=3), change)
 
 
-def _native_reduced_steps(path: tf.Tensor, change: tf.Tensor) -> tf.Tensor:
+def _native_reduced_steps(path: tf.Tensor, change: tf.Tensor | None = None) -> tf.Tensor:
     """Decode at the smallest of four sizes that still covers 224x224, and without interpolating colours."""
     import tensorflow as tf
 
@@ -264,11 +292,13 @@ def _native_reduced_steps(path: tf.Tensor, change: tf.Tensor) -> tf.Tensor:
     return _native_finished(tf.case(sizes, default=lambda: at(1)), change)
 
 
-def _native_finished(picture: tf.Tensor, change: tf.Tensor) -> tf.Tensor:
+def _native_finished(picture: tf.Tensor, change: tf.Tensor | None) -> tf.Tensor:
+    """Reduce, change and scale a decoded image."""
     import tensorflow as tf
 
-    reduced = tf.cast(tf.round(tf.image.resize(picture, (SIDE, SIDE), method="area")), tf.int32)
-    flipped = tf.where(change[0] > 0, reduced[:, ::-1], reduced)
-    shifted = tf.roll(flipped, change[1:3], (0, 1))
-    brighter = tf.clip_by_value(shifted + change[3], 0, 255)
-    return tf.cast(brighter, tf.float32) / 127.5 - 1.0
+    reduced = tf.round(tf.image.resize(picture, (SIDE, SIDE), method="area"))
+    if change is not None:
+        flipped = tf.where(change[0] > 0, reduced[:, ::-1], reduced)
+        shifted = tf.roll(flipped, change[1:3], (0, 1))
+        reduced = tf.clip_by_value(shifted + tf.cast(change[3], tf.float32), 0.0, 255.0)
+    return reduced / 127.5 - 1.0

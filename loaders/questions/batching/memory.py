@@ -10,7 +10,7 @@ from loaders.questions.batching import Files, _batch, _parts
 
 @variant(quick=True)
 def load_all(job: Job[Files]) -> Iterable[Batch]:
-    """Load everything into one array, then slice batches from it."""
+    """Load everything into one array, then slice batches from it: views of it, in the same order in every epoch."""
     images, labels = _batch(job.inputs, range(len(job.inputs.paths)))
     return [(images[part.start : part.stop], labels[part.start : part.stop]) for part in _parts(job)]
 

@@ -6,19 +6,35 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from loaders._registry import Batch, Job, variant
-from loaders.questions.batching import SIDE, Files, _batch, _load, _load_simplejpeg, _parts
+from loaders.questions.batching import (
+    Files,
+    _aligned,
+    _batch,
+    _empty,
+    _from_generator,
+    _load,
+    _load_simplejpeg,
+    _parts,
+)
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     Load = Callable[[Files, int], NDArray[np.float32]]
+    Empty = Callable[[int], NDArray[np.float32]]
 
 
 @variant(quick=True)
 def path_generator_pool(job: Job[Files]) -> Iterable[Batch]:
     """A Python generator over batches of paths that a pool of threads decodes, with the next batch under way."""
     return _pooled(job, ahead=1)
+
+
+@variant(engine="tf.data")
+def pool_from_generator(job: Job[Files]) -> Iterable[Batch]:
+    """The pool through ``Dataset.from_generator`` and prefetch, from arrays that TensorFlow need not copy."""
+    return _from_generator(lambda: _pooled(job, ahead=1, empty=_aligned))
 
 
 @variant(optional=("simplejpeg",))
@@ -49,20 +65,18 @@ def opencv_pool_batches(job: Job[Files]) -> Iterable[Batch]:
         yield from pool.map(lambda part: _batch(job.inputs, part), _parts(job))
 
 
-def _pooled(job: Job[Files], ahead: int, load: Load = _load) -> Iterator[Batch]:
+def _pooled(job: Job[Files], ahead: int, load: Load = _load, empty: Empty = _empty) -> Iterator[Batch]:
     """Yield batches that a pool of threads decodes; ``ahead`` more batches are under way while one is in use."""
     import itertools
     import os
     from collections import deque
     from concurrent.futures import ThreadPoolExecutor
 
-    import numpy as np
-
     data, to_come = job.inputs, iter(_parts(job))
     with ThreadPoolExecutor(os.cpu_count()) as pool:
 
         def begin(part: range) -> tuple[range, Any, list[Any]]:
-            images = np.empty((len(part), SIDE, SIDE, 3), np.float32)
+            images = empty(len(part))
 
             def put(place: int, index: int) -> None:
                 images[place] = load(data, index)

@@ -12,12 +12,13 @@ if TYPE_CHECKING:
     import tensorflow as tf
 
 
-def _tfdata(job: Job[Files], calls: int, image: Callable[[Any, Any], Any]) -> Any:
+def _tfdata(job: Job[Files], calls: int, image: Callable[..., Any]) -> Any:
     import tensorflow as tf
 
     data = job.inputs
-    files = tf.data.Dataset.from_tensor_slices((data.paths, data.changes, data.labels))
-    loaded = files.map(lambda path, change, label: (image(path, change), label), num_parallel_calls=calls)
+    changes = () if data.changes is None else (data.changes,)
+    files = tf.data.Dataset.from_tensor_slices((data.paths, data.labels, *changes))
+    loaded = files.map(lambda path, label, *change: (image(path, *change), label), num_parallel_calls=calls)
     return loaded.batch(job.batch_size).prefetch(tf.data.AUTOTUNE)
 
 
