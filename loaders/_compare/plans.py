@@ -87,9 +87,12 @@ class Plan:
         variant = _registry.find_variant(self.question, strategy)
         return not variant.variables and not variant.preload
 
-    @property
+    @functools.cached_property
     def groups(self) -> dict[tuple[str, ...], dict[str, set[str]]]:
-        """By group, the modules that the strategies which may fork import, each with the attributes that they use."""
+        """By group, the modules that the strategies which may fork import, each with the attributes that they use.
+
+        What trials were seen to import meanwhile is not in it: fresh and forked ones would then import other things.
+        """
         groups: dict[tuple[str, ...], dict[str, set[str]]] = {}
         for strategy in filter(self.may_fork, self.strategies):
             variant = _registry.find_variant(self.question, strategy)
@@ -102,11 +105,6 @@ class Plan:
             for name in imports.known(self._alone(strategy, self.cases[0], SEED)):
                 found.setdefault(name, set())
         return groups
-
-    @functools.cached_property
-    def _ahead(self) -> dict[tuple[str, ...], dict[str, set[str]]]:
-        """What the trials of each group import: ``groups``, found once."""
-        return self.groups
 
     @functools.cached_property
     def forks(self) -> bool:
@@ -187,7 +185,7 @@ class Plan:
     def trial(self, strategy: str, case: dict[str, str], seed: int) -> Trial:
         """Return the trial of one strategy, with the process settings that its declaration asks for."""
         group = group_of(_registry.find_variant(self.question, strategy))
-        return msgspec.structs.replace(self._alone(strategy, case, seed), ahead=self._ahead.get(group, {}))
+        return msgspec.structs.replace(self._alone(strategy, case, seed), ahead=self.groups.get(group, {}))
 
     def _alone(self, strategy: str, case: dict[str, str], seed: int) -> Trial:
         """Return the trial of one strategy that knows nothing of the others."""

@@ -26,11 +26,8 @@ from loaders._trial.assemble import Readings
 from loaders._trial.drain import Slow, Tracer, busy, children_ended, cpu_time, cpu_time_of_children, drain
 from loaders._trial.memory import AboveBaseline, together
 from loaders._trial.metrics import Disturbance
-from loaders._trial.prepare import Prepared, import_ahead, job_of, prepare
+from loaders._trial.prepare import Prepared, job_of, prepare
 from loaders._trial.record import Imported, Measured, Outcome, Progress, Timed, Trial, shortened
-
-__all__ = ["import_ahead"]  # `benchmarks/` takes it from here, where every commit that asv measures has it
-
 
 Said = Progress | Timed | Measured | Imported | Outcome
 

@@ -12,8 +12,9 @@ import ctypes
 import mmap
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 from loaders._registry import Skip
 
@@ -22,11 +23,18 @@ COLD, WARM = 0.02, 0.98
 
 
 def read(paths: Iterable[str | Path]) -> None:
-    """Read files into the page cache, as far as they fit; a missing file is left to the strategy."""
-    for path in paths:
-        with contextlib.suppress(OSError), Path(path).open("rb") as file:
+    """Read files into the page cache, as far as they fit."""
+    for file in _opened(paths):
+        with contextlib.suppress(OSError):
             while file.read(2**20):
                 pass
+
+
+def _opened(paths: Iterable[str | Path]) -> Iterator[BinaryIO]:
+    """Open files one after the other; what cannot be opened is left to the strategy."""
+    for path in paths:
+        with contextlib.suppress(OSError), Path(path).open("rb") as file:
+            yield file
 
 
 def epochs(asked: int, state: str) -> int:
@@ -48,10 +56,9 @@ def bring(paths: Sequence[str], state: str) -> None:
         read(paths)
     if not state:
         return
-    for path in paths if state == "cold" and hasattr(os, "posix_fadvise") else ():
-        with Path(path).open("rb") as file:
-            os.fsync(file.fileno())  # pages not yet written to disk stay in the cache
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    for file in _opened(paths) if state == "cold" and hasattr(os, "posix_fadvise") else ():
+        os.fsync(file.fileno())  # pages not yet written to disk stay in the cache
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     share = resident_share(paths)
     if share is None and sys.platform == "linux":
         return  # the files are empty
@@ -73,13 +80,12 @@ def resident_share(paths: Iterable[str | Path]) -> float | None:
     if sys.platform != "linux":
         return None
     resident = total = 0
-    for path in paths:
-        with Path(path).open("rb") as file:
-            size = Path(path).stat().st_size
-            if not size:
-                continue
-            with mmap.mmap(file.fileno(), size, prot=mmap.PROT_READ) as mapped:
-                states = _states(mapped, size)
+    for file in _opened(paths):
+        size = os.fstat(file.fileno()).st_size
+        if not size:
+            continue
+        with mmap.mmap(file.fileno(), size, prot=mmap.PROT_READ) as mapped:
+            states = _states(mapped, size)
         resident += sum(state & 1 for state in states)
         total += len(states)
     return resident / total if total else None

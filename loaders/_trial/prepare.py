@@ -6,7 +6,6 @@ import contextlib
 import functools
 import gc
 import importlib
-import os
 import pkgutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -62,9 +61,7 @@ class Prepared:
     above: memory.AboveBaseline
 
 
-def prepare(
-    trial: Trial, convert: Callable[[Trial], Converted], serving: contextlib.ExitStack | None = None
-) -> Prepared:
+def prepare(trial: Trial, convert: Callable[[Trial], Converted], serving: contextlib.ExitStack) -> Prepared:
     """Do everything that belongs to no figure, and read the baseline last.
 
     ``convert`` runs the strategy's conversion, if it has one, in a process of its own. ``serving`` ends what the
@@ -87,7 +84,6 @@ def prepare(
     passes, epochs = passes_and_epochs(trial, question)
     further, served = () if question.audit else trial.imports, None
     if variant.serve:
-        assert serving is not None  # noqa: S101 - for the type checker: whoever runs such a strategy ends what serves it
         # Before any runtime starts its threads: what serves may be forks of this process.
         import_modules(needed(variant.build, further))
         served = serving.enter_context(variant.serve(job_of(trial, question, corpus, epochs=passes)))
@@ -168,7 +164,7 @@ def start_runtimes(*, pinned: bool) -> dict[str, int]:
 
         for _ in tf.data.Dataset.range(1):  # starts the eager context and the data service's thread pools
             pass
-        threads["TensorFlow"] = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
+        threads["TensorFlow"] = machine.cores()
     return threads
 
 
