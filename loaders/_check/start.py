@@ -112,9 +112,10 @@ def measure(
                     "planned": 2 * len(forked_in(planned)),
                 }
                 runs = [partial(forks.run if way == "forked" else run_trial, **how) for way in ways]
-                for record in _pair(trial, planned.corpus, runs, threads):
-                    log.append(path, record)
-                    records.append(record)
+                pair = _pair(trial, planned.corpus, runs, threads)
+                log.append(path, *pair)  # half a pair would be joined with another turn's half
+                records += pair
+                for record in pair:
                     done(record)
     return records
 

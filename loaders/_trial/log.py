@@ -101,24 +101,24 @@ def refuse_other_processor(path: Path, processor: str) -> None:
         )
 
 
-def append(path: Path, record: msgspec.Struct) -> None:
-    """Append one record; a line that an earlier writer left unfinished is ended first.
+def append(path: Path, *records: msgspec.Struct) -> None:
+    """Append records, all or none; a line that an earlier writer left unfinished is ended first.
 
     Raises
     ------
     InputError
         If the file cannot be written; its content stays as it was. If the disk is full and there is a reserve, the
-        reserve is deleted to keep this record; no further one can be kept.
+        reserve is deleted to keep these records; no further one can be kept.
     """
-    line = msgspec.json.encode(record) + b"\n"
+    lines = b"".join(msgspec.json.encode(each) + b"\n" for each in records)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _append(path, line)
+        _append(path, lines)
     except OSError as error:
         kept = "earlier trials are kept"
         with contextlib.suppress(OSError):
             path.with_name(RESERVE).unlink()
-            _append(path, line)
+            _append(path, lines)
             kept = "this trial and the earlier ones are kept"
         raise InputError(_full(path, error, kept)) from error
 
@@ -130,8 +130,8 @@ def _full(path: Path, error: OSError, kept: str) -> str:
     )
 
 
-def _append(path: Path, line: bytes) -> None:
-    """Append a line and sync it to disk, or leave the file as it was."""
+def _append(path: Path, lines: bytes) -> None:
+    """Append lines and sync them to disk, or leave the file as it was."""
     is_new = not path.exists()
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
     try:
@@ -139,11 +139,11 @@ def _append(path: Path, line: bytes) -> None:
         if end:
             os.lseek(handle, end - 1, os.SEEK_SET)
             if os.read(handle, 1) != b"\n":
-                line = b"\n" + line
+                lines = b"\n" + lines
         written = 0
         try:
-            while written < len(line):  # one call, unless the system writes only a part
-                written += os.write(handle, line[written:])
+            while written < len(lines):  # one call, unless the system writes only a part
+                written += os.write(handle, lines[written:])
             os.fsync(handle)
         except OSError:
             if written and os.fstat(handle).st_size == end + written:  # else another process appended

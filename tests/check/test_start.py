@@ -15,11 +15,12 @@ from loaders._cli import selftest
 from loaders._compare import GIVE_UP_AFTER, Plan
 from loaders._compare.plans import PACKAGE
 from loaders._corpus import Corpus, open_corpus
+from loaders._errors import InputError
 from loaders._trial import Record, Trial, forks, log, pages, turns
 from loaders._trial.metrics import MemoryTrace, Metrics
 from loaders._trial.timing import MOST_EPOCHS
 from tests.conftest import one_document
-from tests.trial.test_log import RECORD
+from tests.trial.test_log import OF_ANOTHER, RECORD
 
 NAMES = ("numpy_to_numpy", "mixed_copy", "permutation_index", "numpy_to_list")
 CASE = {"images": "500"}
@@ -116,6 +117,25 @@ def test_an_interrupted_one_loses_nothing_and_goes_on(planned: Plan, stand_in: S
     found = equivalence.judged(log.read(path))
     assert [each.rounds for each in found] == [3]
     assert all((each.metrics.memory_trace, each.metrics.steps) == (None, None) for each in log.read(path))
+
+
+def test_a_full_disk_leaves_no_half_of_a_pair(
+    planned: Plan, stand_in: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, append = tmp_path / "log", log.append
+
+    def full(path: Path, *records: Record) -> None:
+        append(path, *records)
+        raise InputError("the disk is full; these were kept with its reserve")
+
+    monkeypatch.setattr(log, "append", full)
+    with pytest.raises(InputError):
+        start.measure([planned], path, rounds=1)
+    monkeypatch.setattr(log, "append", append)
+    assert [each.process for each in log.read(path)] in (["fresh", "forked"], ["forked", "fresh"])
+    records = start.measure([planned], path, rounds=1)
+    assert records == log.read(path)
+    assert set(Counter((each.strategy, each.process) for each in records).values()) == {1}
 
 
 def test_trials_of_other_code_do_not_count(
@@ -237,6 +257,18 @@ def test_where_nothing_can_be_forked_it_is_said_and_no_error(monkeypatch: pytest
     done = CliRunner().invoke(selftest.command, ["--start", "--json"])
     assert done.exit_code == 0
     assert {each["skipped"] for each in one_document(done.stdout)} == {start.NO_FORKS}
+
+
+def test_the_command_joins_no_figures_of_two_processors(
+    corpus: Corpus, stand_in: StandIn, results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("loaders._cli.options.open_corpus", lambda *_, **__: corpus)
+    monkeypatch.setattr(pages, "AVAILABLE", True)
+    log.append(results / "tested" / equivalence.NAME, msgspec.structs.replace(RECORD, environment=OF_ANOTHER))
+    done = CliRunner().invoke(selftest.command, ["--start", "--questions", "caching"])
+    assert isinstance(done.exception, InputError)
+    assert "another processor" in str(done.exception)
+    assert stand_in.ran == []
 
 
 def test_the_command_runs_what_is_forked_and_says_what_is_not(
