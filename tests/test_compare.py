@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import random
 from collections import Counter
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -23,10 +24,10 @@ from loaders._compare import Plan, plans, running, schedule
 from loaders._compare.schedule import GIVE_UP_AFTER
 from loaders._corpus import Corpus
 from loaders._errors import InputError
-from loaders._trial import Record, Trial, forks, log, pages
+from loaders._trial import Record, Trial, forks, log, machine, pages
 from loaders._trial.launch import LostServerError
 from loaders._trial.metrics import Metrics
-from tests.trial.test_log import RECORD
+from tests.trial.test_log import OF_ANOTHER, RECORD
 
 STRATEGIES = ("numpy_to_numpy", "mixed_copy", "permutation_index")
 
@@ -130,30 +131,36 @@ def test_a_finished_run_is_measured_anew(planned: Plan, runner: Runner) -> None:
     assert first[0].started <= second[0].started
 
 
-def _age() -> None:
-    """Make all that is in the log years old."""
+def _age(first: float, later: float | None = None) -> None:
+    """Make the first record of the log so many hours old, and the others as old, or ``later``."""
     path = log.log_path("tested")
-    records = [msgspec.structs.replace(each, started="2020-01-01T00:00:00+00:00") for each in log.read(path)]
+    ages = itertools.chain([first], itertools.repeat(first if later is None else later))
+    records = [
+        msgspec.structs.replace(each, started=(datetime.now(UTC) - timedelta(hours=age)).isoformat())
+        for each, age in zip(log.read(path), ages, strict=False)
+    ]
     path.unlink()
-    for record in records:
-        log.append(path, record)
+    log.append(path, *records)
 
 
 @pytest.mark.parametrize("anew", [True, False])
-def test_an_old_unfinished_run_is_begun_anew(planned: Plan, runner: Runner, anew: bool) -> None:
+@pytest.mark.parametrize(("first", "later", "goes_on"), [(23, 23, True), (25, 25, False), (25, 1, False)])
+def test_an_unfinished_run_goes_on_for_a_day(
+    planned: Plan, runner: Runner, first: float, later: float, *, goes_on: bool, anew: bool
+) -> None:
     runner.stop_at = 4
     with pytest.raises(KeyboardInterrupt):
         _compare.run(planned)
-    _age()
+    _age(first, later)
     runner.stop_at = None
     assert len(_compare.run(planned, anew=anew)) == 18
-    assert len(runner.ran) == 4 + 18
+    assert len(runner.ran) == (18 if goes_on else 4 + 18)
 
 
 def test_a_finished_run_counts_however_old_where_nothing_is_to_be_measured_anew(planned: Plan, runner: Runner) -> None:
     first = dataclasses.replace(planned, cases=planned.cases[:1])
     assert len(_compare.run(first)) == len(runner.ran) == 9
-    _age()
+    _age(10_000)
     assert len(_compare.run(first, anew=False)) == len(runner.ran) == 9
     assert len(_compare.run(planned, anew=False)) == 18, "of the other case something is left, which is too late"
     assert len(runner.ran) == 9 + 18
@@ -168,7 +175,9 @@ def test_other_cases_continue_a_run(planned: Plan, runner: Runner) -> None:
     assert set(Counter(runner.ran).values()) == {1}
 
 
-@pytest.mark.parametrize("other", [{"deadline": 61.0}, {"fresh": True}, {"staged": True}, {"epochs": 2}])
+@pytest.mark.parametrize(
+    "other", [{"deadline": 61.0}, {"memory_limit": 2**31}, {"fresh": True}, {"staged": True}, {"epochs": 2}]
+)
 def test_a_run_of_another_plan_is_not_continued(planned: Plan, runner: Runner, other: dict[str, Any]) -> None:
     runner.stop_at = 4
     with pytest.raises(KeyboardInterrupt):
@@ -176,6 +185,39 @@ def test_a_run_of_another_plan_is_not_continued(planned: Plan, runner: Runner, o
     runner.stop_at = None
     before, records = len(runner.ran), _compare.run(dataclasses.replace(planned, **other))
     assert len(runner.ran) == before + len(records)
+
+
+def test_a_run_with_other_images_is_not_continued(planned: Plan, runner: Runner) -> None:
+    runner.stop_at = 4
+    with pytest.raises(KeyboardInterrupt):
+        _compare.run(planned)
+    runner.stop_at = None
+    other = msgspec.structs.replace(planned.corpus.manifest, key="other photographs")
+    _compare.run(dataclasses.replace(planned, corpus=dataclasses.replace(planned.corpus, manifest=other)))
+    assert len(runner.ran) == 4 + 18
+
+
+@pytest.mark.parametrize(
+    ("what", "now"),
+    [("packages", {"tensorflow": "another"}), ("variables", {"MALLOC_ARENA_MAX": "1"}), ("cores", 99)],
+)
+def test_a_run_is_not_continued_where_it_would_measure_something_else(
+    planned: Plan, runner: Runner, monkeypatch: pytest.MonkeyPatch, what: str, now: Any
+) -> None:
+    runner.stop_at = 4
+    with pytest.raises(KeyboardInterrupt):
+        _compare.run(planned)
+    runner.stop_at = None
+    monkeypatch.setattr(machine, what, lambda: now)
+    _compare.run(planned)
+    assert len(runner.ran) == 4 + 18
+
+
+def test_trials_of_two_processors_are_not_joined_under_one_name(planned: Plan, runner: Runner) -> None:
+    log.append(log.log_path("tested"), msgspec.structs.replace(RECORD, environment=OF_ANOTHER))
+    with pytest.raises(InputError, match="another processor"):
+        _compare.run(planned)
+    assert runner.ran == []
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from PIL import Image
 
 from loaders import _registry
 from loaders._cli import main
-from loaders._cli.options import amount_of_memory
+from loaders._cli.options import amount_of_memory, share
 from loaders._cli.output import this_python
 from loaders._trial import log
 from tests.conftest import ROOT, Command, one_document
@@ -174,6 +174,24 @@ def test_a_cache_that_cannot_be_written_is_exit_code_2(command: Command, tmp_pat
 )
 def test_amounts_of_memory(text: str, count: int) -> None:
     assert amount_of_memory(text) == count
+
+
+def test_shares() -> None:
+    assert share("5%") == share(" 5 ") == 0.05
+
+
+def test_minutes_are_minutes_and_percent_are_percent(corpus: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def run(plans: list[Any], *, seconds: float, **_: Any) -> dict[str, list[Any]]:
+        asked.extend([seconds, plans[0].until])
+        return {each.question: [] for each in plans}
+
+    monkeypatch.setattr("loaders._cli.options.open_corpus", lambda *_, **__: corpus)
+    monkeypatch.setattr("loaders._compare.run_together", run)
+    done = CliRunner().invoke(main, ["compare", "selection", "--minutes", "2", "--until", "5%"])
+    assert done.exit_code == 0, done.output
+    assert asked == [120.0, 0.05]
 
 
 @pytest.mark.python

@@ -113,9 +113,14 @@ def test_a_name_is_a_folder_on_every_system(name: str) -> None:
         _submit.submission([_own()], name)
 
 
-def test_a_name_belongs_to_one_processor_the_newest() -> None:
-    older = _own("mixed_copy", started="2020-01-01T00:00:00+00:00")
-    older = msgspec.structs.replace(older, environment=msgspec.structs.replace(older.environment, cpu="B"))
+@pytest.mark.parametrize(
+    "changes",
+    [{"cpu": "B"}, {"python": "3.12.1"}, {"packages": {"tensorflow": "2.20.0"}}, {"data": f"{BUNDLED}, 60 images"}],
+)
+def test_a_name_belongs_to_one_machine_and_its_versions_the_newest(changes: dict[str, Any]) -> None:
+    data = changes.pop("data", BUNDLED)
+    older = _own("mixed_copy", started="2020-01-01T00:00:00+00:00", data=data)
+    older = msgspec.structs.replace(older, environment=msgspec.structs.replace(older.environment, **changes))
     skipped = _own("mixed_tolist", status="skipped", message="jemalloc is not installed", environment=Environment())
     given = _submit.submission([older, _own(), skipped], "ada")
     assert [each.strategy for each in given] == ["numpy_to_numpy", "mixed_tolist"]
@@ -180,6 +185,7 @@ def _changed(**changes: Any) -> Callable[[dict[str, Any]], Any]:
         (lambda line: line["environment"].update(machine="reference-amd"), "line 2, is not as"),
         (lambda line: line["environment"].update(hostname="x"), "line 2, is not as"),
         (lambda line: line["environment"].update(cpu="B"), "several processors"),
+        (lambda line: line["environment"].update(python="3.12.1"), "several processors"),
         (_changed(started="2099-01-01T00:00:00+00:00"), "of the future"),
         (_changed(started=""), "2 lines, of which 1 count"),
         (_changed(strategy="numpy_to_numpy"), "2 lines, of which 1 count"),

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import time
 import tracemalloc
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 import pytest
@@ -330,7 +330,18 @@ def _leave(found: race.Race, amounts: list[int]) -> None:
         log.append(found.directory / log.NAME, msgspec.structs.replace(each, **ran))
 
 
-@pytest.mark.parametrize("change", ["nothing", "written over", "gone", "another version", "another commit"])
+class _Later(datetime):
+    """The clock a day from now."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> Self:
+        return super().now(tz) + race.WITHIN
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["nothing", "written over", "gone", "another version", "another commit", "another processor", "a day later"],
+)
 def test_a_race_goes_on_only_with_the_same_images_and_software(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
@@ -350,6 +361,10 @@ def test_a_race_goes_on_only_with_the_same_images_and_software(
         monkeypatch.setattr(machine, "packages", lambda: {"tensorflow": "another"})
     if change == "another commit":
         monkeypatch.setattr(machine, "commit", lambda: "b" * 40)
+    if change == "another processor":
+        monkeypatch.setattr(machine, "processor", lambda: "another")
+    if change == "a day later":
+        monkeypatch.setattr(race, "datetime", _Later)
     assert bool(race.prepare(asked, files, 1000.0).records) is (change == "nothing")
 
 

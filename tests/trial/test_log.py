@@ -33,6 +33,8 @@ RECORD = Record(
     seconds=1.5,
 )
 
+OF_ANOTHER = Environment(machine="tested", cpu="another processor than this")
+
 
 def test_what_is_appended_is_read_back(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "trials.jsonl"
