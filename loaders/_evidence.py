@@ -629,7 +629,7 @@ def _with_interval(what: str, values: Sequence[float]) -> Count:
     return _count(f"{what}{interval}", values, "at least", 0.0)
 
 
-OWN: Mapping[str, str] = {"start": equivalence.NAME, "copies": log.NAME}
+OWN = ("start", "copies")
 """The logs of experiments that have trials of their own: those of this machine, not the published ones."""
 
 OF_ALL = ("replay", "law")
@@ -653,13 +653,13 @@ def experiment(name: str, sources: Sequence[Path], repetitions: int) -> Experime
     """Run an experiment with the noise or the answers of trial logs."""
     from loaders._trial import machine
 
-    sources = [each.with_name(OWN.get(name, each.name)) for each in sources]
+    if name == "start":
+        sources = [each.with_name(equivalence.NAME) for each in sources]
     records = [record for each in sources if each.exists() or name not in OWN for record in decoded(each)]
     counts = EXPERIMENTS[name](records, repetitions)
-    cpu = machine.environment(threads={}, memory_method="").cpu
     named = ", ".join(f"{each.parent.name}/{each.name}" for each in sources)
     started = datetime.now(UTC).isoformat(timespec="seconds")
-    return Experiment(name, started, machine.commit(), cpu, named, counts)
+    return Experiment(name, started, machine.commit(), machine.processor(), named, counts)
 
 
 def newest(path: Path, say: Callable[[str], None] = lambda _: None) -> list[Experiment]:

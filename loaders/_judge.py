@@ -224,10 +224,6 @@ class Fitted:
         parts = variances[0] ** 2 / self._degrees[one] + variances[1] ** 2 / self._degrees[other]
         return Difference(value, math.sqrt(total / len(common)), min(total**2 / parts, self._most_degrees), len(common))
 
-    def spread(self, name: str) -> float:
-        """Return the moderated standard deviation of a strategy's logarithm; infinite if it cannot be estimated."""
-        return math.sqrt(self._variances[name])
-
     def compare(self, one: str, other: str, *, margin: float, picked_from: int = 1) -> Judged | None:
         """Judge the ratio of one to the other; ``None`` without a common round.
 
@@ -240,7 +236,7 @@ class Fitted:
         confidence, alike = (1 - (1 - each) / picked_from for each in (CONFIDENCE, ALIKE))
         return judge(difference, margin=margin, confidence=confidence, alike=alike)
 
-    def best(self, among: Collection[str] | None = None, *, margin: float = TIME_MARGIN) -> Best:
+    def best(self, among: Collection[str] | None = None) -> Best:
         """Return the best set, which holds the true best with a probability of 95 %.
 
         Hsu's comparisons with the best (1981, https://doi.org/10.1214/aos/1176345597): a strategy leaves the set when
@@ -258,7 +254,7 @@ class Fitted:
         names.sort(key=lambda each: (self._effects[each], each))
         fastest = names[0]
         kept = [each for each in names if not any(self._is_slower(each, other, len(names)) for other in names)]
-        found = {each: self.compare(each, fastest, margin=margin) for each in names if each != fastest}
+        found = {each: self.compare(each, fastest, margin=TIME_MARGIN) for each in names if each != fastest}
         rounds = len(self._logs[fastest])
         itself = Judged("no difference", Estimate(1.0, 1.0, 1.0, rounds))
         ratios = {fastest: itself, **{each: judged for each, judged in found.items() if judged}}

@@ -32,6 +32,11 @@ class Estimate(msgspec.Struct, frozen=True):
     count: int
     resolved: bool = True
 
+    def scaled(self, by: float) -> Estimate:
+        """Return it in another unit: so many times as large."""
+        low, high = (None if bound is None else bound * by for bound in (self.low, self.high))
+        return Estimate(self.value * by, low, high, self.count, self.resolved)
+
 
 def estimate(values: Sequence[float], scale: Scale) -> Estimate:
     """Return the mean of independent samples with Student's t interval.

@@ -53,6 +53,7 @@ from loaders._words import (
     growth_in_words,
     machine_in_words,
     measure_on,
+    of_times,
     over_steps,
     times,
     to_fastest,
@@ -102,7 +103,7 @@ class Bar:
     def done(self, record: Record) -> None:
         """Count a trial; report a failure at once."""
         self.count()
-        if record.status not in ("ok", "skipped"):
+        if record.went_wrong:
             self._bar.console.print(f"{record.strategy}: {record.status.replace('_', ' ')}: {record.message}")
 
     def count(self) -> None:
@@ -330,7 +331,7 @@ def _cells(row: Row, further: list[str]) -> list[str]:
         estimated(row["peak"], amount),
         *further,
         f"{row.samples} of {row.trials}" if row.samples < row.trials else str(row.samples),
-        row.status if row.trials else "not measured yet",
+        ", ".join([row.status, *of_times(row)]) if row.trials else "not measured yet",
     ]
 
 

@@ -248,6 +248,19 @@ def one_line(text: str) -> str:
     return printable(" ".join(text.split()))
 
 
+def in_markdown(text: str) -> str:
+    """Return a text that stays a single line of text in Markdown, whatever it holds."""
+    return " ".join(text.split()).replace("<", "&lt;")
+
+
+def markdown_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table in Markdown, each text of which stays in its cell."""
+    every = (
+        [in_markdown(each).replace("|", "\\|") for each in row] for row in (headings, ["---"] * len(headings), *rows)
+    )
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in every)
+
+
 def ordered(order: OrderQuality | None) -> str:
     """Describe an order in figures: ``displacement 0.33, label runs of 1.1, 18 % same-shard neighbours``."""
     if order is None:
@@ -299,6 +312,13 @@ def roles(row: Row) -> list[str]:
     """Return why a strategy is never recommended: ``historic``, ``ceiling``, ``may lose samples``, or nothing."""
     what = (("historic", row.historic), ("ceiling", row.ceiling), (MAY_LOSE, row.may_lose))
     return [word for word, holds in what if holds]
+
+
+def of_times(row: Row) -> list[str]:
+    """Return what else is to be known of a strategy's times."""
+    many = f"delivers {row.delivered} samples instead of {row.instead_of}" if row.instead_of else ""
+    late = f"epochs end up to {duration(row.ends_late)} late" if row.ends_late else ""
+    return [*filter(None, (many, late))]
 
 
 def rounds(rows: Sequence[Row]) -> str:

@@ -427,8 +427,8 @@ def _k7(of_list: str | None, of_array: str | None) -> list[Comparison]:
     return [_comparison("known_issues", rows)]
 
 
-def _k8(left: int | None, rounds: int = ROUNDS) -> list[Comparison]:
-    return _known("grain_processes", "steps", left_behind=[] if left is None else [0, left], rounds=rounds)
+def _k8(left: int | None, looks: int = 24) -> list[Comparison]:
+    return _known("grain_processes", "steps", left_behind=[] if left is None else [*[0] * (looks - 1), left])
 
 
 def _k9(ratio: float, spread: float = 0.01) -> list[Comparison]:
@@ -571,7 +571,8 @@ PLANTED: list[tuple[str, str, list[Comparison]]] = [
     ("D2", OPEN, _d2(lambda count: 10 * MIB + 2000 * count**2)),
     ("D3", HOLDS, _d3(lambda count: 40 * MIB + min(count, 132) * PICTURE_BYTES)),
     ("D3", FAILS, _d3(lambda count: 40 * MIB + count * PICTURE_BYTES)),
-    ("D3", OPEN, _d3(lambda count: 40 * MIB + min(count, 172) * PICTURE_BYTES, spread=0.1)),
+    ("D3", HOLDS, _d3(lambda count: 40 * MIB + (132 + (count > 160) * 32) * PICTURE_BYTES)),
+    ("D3", OPEN, _d3(lambda count: 40 * MIB + min(count, 208) * PICTURE_BYTES)),
     ("D3", OPEN, _d3(lambda _: 40 * MIB, peak_slow=None)),
     ("D4", HOLDS, _d4(lambda count: 80 * MIB + min(count, QUEUED) * PICTURE_BYTES)),
     ("D4", HOLDS, _d4(lambda _: 80 * MIB)),
@@ -617,6 +618,7 @@ PLANTED: list[tuple[str, str, list[Comparison]]] = [
     ("K7", OPEN, _k7("growing", "undecided")),
     ("K8", HOLDS, _k8(8192)),
     ("K8", FAILS, _k8(0)),
+    ("K8", OPEN, _k8(0, looks=2)),
     ("K8", OPEN, _k8(None)),
     ("K9", HOLDS, _k9(3)),
     ("K9", FAILS, _k9(1)),

@@ -745,6 +745,12 @@ def test_importing_that_takes_what_was_left_ends_a_budget(corpus: Corpus, timed:
     assert len(timed.ran) == whole, "three seconds were left before the second server"
 
 
+@pytest.mark.skipif(not pages.AVAILABLE, reason="the system cannot map a fork's pages")
+def test_a_kernel_that_does_not_know_the_advice_cannot_map_a_forks_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "MADV_POPULATE_WRITE", 9999)  # as before Linux 5.14
+    assert not pages._is_available()
+
+
 def test_where_a_forks_pages_cannot_be_mapped_nothing_is_forked(
     corpus: Corpus, monkeypatch: pytest.MonkeyPatch, served: type[Server]
 ) -> None:

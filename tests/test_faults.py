@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import msgspec
+import pytest
+from click.testing import CliRunner
 
 from loaders import _faults
+from loaders._cli.selftest import REPETITIONS, command
+from loaders._corpus import Corpus
 from loaders._faults import UNDISTURBED, Seen
 from loaders._trial import log
+from loaders.questions.service import faults
 
 
 def seen(fault: str = "worker_killed", strategy: str = "service_2", **more: object) -> Seen:
@@ -33,6 +39,22 @@ def seen(fault: str = "worker_killed", strategy: str = "service_2", **more: obje
         },
         Seen,
     )
+
+
+@pytest.mark.parametrize(("verdict", "code"), [("kept", 0), ("broken", 1)])
+def test_the_command_fails_if_what_is_documented_was_broken(
+    corpus: Corpus, results: Path, monkeypatch: pytest.MonkeyPatch, verdict: str, code: int
+) -> None:
+    def repeated(times: int, root: Path, path: Path, told: object) -> list[Seen]:
+        assert (times, root, path) == (REPETITIONS, corpus.root, results / "tested" / _faults.NAME)
+        return [seen(), seen(verdict=verdict)]
+
+    monkeypatch.setattr("loaders._cli.options.open_corpus", lambda *_, **__: corpus)
+    monkeypatch.setattr(faults, "repeated", repeated)
+    done = CliRunner().invoke(command, ["--faults", "--json"])
+    assert done.exit_code == code, done.output
+    (tally,) = json.loads(done.stdout)
+    assert (tally["repetitions"], tally["broken"]) == (2, code)
 
 
 def test_repetitions_are_counted_by_how_they_ended() -> None:

@@ -125,6 +125,8 @@ class TestTrial:
         (["compare", "selection", "--minutes", "0"], "Invalid value for '--minutes'"),
         (["trial", "selection"], "Missing argument"),
         (["selftest", "--faults", "--rounds", "2"], "--faults goes with no other option than --json"),
+        (["selftest", "--rounds", "3"], "--questions and --rounds belong to --start"),
+        (["selftest", "--start", "--checks", "5"], "--checks and --subject do not go with --start"),
         (
             ["compare", "batching", "--case", "augment=on", "--case", "data=x1", "--size", "tiny"],
             "no strategy of batching runs with augment=on data=x1; these values go together: "
@@ -307,6 +309,18 @@ def test_a_strategy_that_goes_wrong_is_exit_code_1_and_spoils_nothing_else(comma
     assert rows["wrong"]["status"] == "wrong output: delivered 3 samples instead of 100"
     assert rows["wrong"].get("time") is None
     assert all(row["status"] == "ok" for name, row in rows.items() if name != "wrong")
+
+
+@pytest.mark.usefixtures("corpus")
+def test_a_strategy_that_lacks_a_package_is_no_failure(command: Command, tmp_path: Path) -> None:
+    lacking = MINE.replace('"selection")', '"selection", optional=("no_such_package",))')
+    (tmp_path / "lacking.py").write_text(lacking)
+    with_it = ("--size", "tiny", "--with", "lacking.py", "--json")
+    done = command("trial", "selection", "first_come", *with_it)
+    assert (done.returncode, one_document(done.stdout)["status"]) == (0, "skipped")
+    done = command("compare", "selection", "--quick", "--rounds", "1", *with_it)
+    rows = {row["strategy"]: row for row in one_document(done.stdout)["rows"]}
+    assert (done.returncode, rows["first_come"]["status"].partition(":")[0]) == (0, "skipped")
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,20 @@ from typing import Any
 import msgspec
 import pytest
 
-from loaders import _registry
+from loaders import _registry, _words
 from loaders._contract import OrderQuality
-from loaders._rows import MEASURED, Comparison, Disturbed, Row, comparison, disturbed, document, total, worked_first
+from loaders._rows import (
+    MEASURED,
+    Comparison,
+    Disturbed,
+    Row,
+    advisable,
+    comparison,
+    disturbed,
+    document,
+    total,
+    worked_first,
+)
 from loaders._rows.figures import first_epochs, parts_of
 from loaders._stats import estimate
 from loaders._trial.growth import Growth, Verdict
@@ -96,6 +107,24 @@ def test_memory_below_what_the_instrument_resolves_has_no_ratio() -> None:
     found = rows(comparison([record("numpy_to_numpy", 0, 1.0, 24), record("mixed_copy", 0, 1.0, 0.5)]))
     assert found["mixed_copy"].peak_ratio is None
     assert found["mixed_copy"]["peak"] is not None
+
+
+def test_the_time_of_what_delivers_all_twice_is_held_against_nothing() -> None:
+    def of(name: str, index: int, time: float, samples: int) -> Record:
+        return record(name, index, metrics=Metrics(epoch_time=time, samples=samples, peak_memory=24 * MIB))
+
+    counts = {"numpy_to_numpy": (1.0, 100), "mixed_copy": (0.5, 200), "list_to_list": (3.0, 100)}
+    made = [of(name, index, *each) for index in range(3) for name, each in counts.items()]
+    failed = record("numpy_to_numpy", 3, status="failed", metrics=Metrics(samples=7))
+    found = rows(comparison([failed, *made]))
+    twice, once = found["mixed_copy"], found["list_to_list"]
+    assert twice["time"] == estimate([0.5] * 3, "ratio")
+    assert (twice.ratio, twice.best, twice.in_best, twice.times, twice.parts) == (None, None, False, {}, {})
+    assert twice.peaks == {0: 24 * MIB, 1: 24 * MIB, 2: 24 * MIB}
+    assert _words.of_times(twice) == ["delivers 200 samples instead of 100"]
+    assert once.ratio is not None
+    assert (once.in_best, once.instead_of, _words.of_times(once)) == (True, None, []), "the baseline has failed once"
+    assert twice not in advisable(list(found.values()))
 
 
 def test_cases_are_compared_within_themselves() -> None:

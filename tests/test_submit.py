@@ -118,7 +118,8 @@ def test_a_name_is_a_folder_on_every_system(name: str) -> None:
     [{"cpu": "B"}, {"python": "3.12.1"}, {"packages": {"tensorflow": "2.20.0"}}, {"data": f"{BUNDLED}, 60 images"}],
 )
 def test_a_name_belongs_to_one_machine_and_its_versions_the_newest(changes: dict[str, Any]) -> None:
-    data = changes.pop("data", BUNDLED)
+    changes = {"data": BUNDLED, **changes}
+    data = changes.pop("data")
     older = _own("mixed_copy", started="2020-01-01T00:00:00+00:00", data=data)
     older = msgspec.structs.replace(older, environment=msgspec.structs.replace(older.environment, **changes))
     skipped = _own("mixed_tolist", status="skipped", message="jemalloc is not installed", environment=Environment())

@@ -195,7 +195,7 @@ def _by_round(records: Iterable[Record], metric: str) -> dict[int, float]:
 
 def problem(records: Sequence[Record]) -> str:
     """Say why a strategy cannot be taken; empty if it can."""
-    bad = [each for each in records if each.status not in ("ok", "skipped")]
+    bad = [each for each in records if each.went_wrong]
     if bad:
         said = ": ".join(filter(None, [bad[0].status.replace("_", " "), bad[0].message.partition("\n")[0][:200]]))
         return f"failed in {len(bad)} of {len(records)} trials: {said}"

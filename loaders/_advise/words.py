@@ -110,7 +110,6 @@ def answer(
         key=lambda each: (
             rank.get(each.kind, len(CHOICE)),
             each.total.value if each.total and each.kind in CHOICE else 0.0,
-            list(CHOICE).index(each.kind) if each.kind in CHOICE else 0,
             each.kind,
             each.name,
         )

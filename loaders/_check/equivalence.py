@@ -145,9 +145,7 @@ def judged(records: Iterable[Record]) -> list[Equivalence]:
 
 def _judged(records: Sequence[Record]) -> Equivalence:
     names = sorted({each.strategy for each in records})
-    failed: Counter[tuple[str, str]] = Counter(
-        (each.strategy, each.process) for each in records if each.status not in ("ok", "skipped")
-    )
+    failed: Counter[tuple[str, str]] = Counter((each.strategy, each.process) for each in records if each.went_wrong)
     pooled: dict[str, Compared] = {}
     own: dict[str, dict[str, Compared]] = {name: {} for name in names}
     for metric in FIGURES:

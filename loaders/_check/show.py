@@ -16,7 +16,7 @@ from loaders._check.judge import (
     Judgement,
 )
 from loaders._check.run import LEFT_OUT, Outcome
-from loaders._words import ABSENT, amount, duration
+from loaders._words import ABSENT, amount, duration, markdown_table
 
 HEADINGS = ("strategy", "time", "change", "memory", "change", "blocks", "start", "failed")
 
@@ -114,10 +114,10 @@ def markdown(outcomes: Sequence[Outcome], title: str) -> str:
     rest = [each for each in outcomes if not (_is_news(each) or each.skipped)]
     parts = [f"## {title}", summary(outcomes)]
     if told:
-        parts.append(_table(told))
+        parts.append(markdown_table(HEADINGS, lines(told)))
     if rest:
         heading = f"{len(rest)} without a confirmed change"
-        parts.append(f"<details><summary>{heading}</summary>\n\n{_table(rest)}\n\n</details>")
+        parts.append(f"<details><summary>{heading}</summary>\n\n{markdown_table(HEADINGS, lines(rest))}\n\n</details>")
     return "\n\n".join([*parts, METHOD]) + "\n"
 
 
@@ -136,13 +136,3 @@ METHOD = (
 def _is_news(outcome: Outcome) -> bool:
     verdicts = {each.verdict for each in outcome.judgements}
     return outcome.is_regression or bool(verdicts & {"faster", "leaner"}) or bool(outcome.message)
-
-
-def _table(outcomes: Sequence[Outcome]) -> str:
-    rows = [HEADINGS, ("---",) * len(HEADINGS), *lines(outcomes)]
-    return "\n".join(f"| {' | '.join(_cell(each) for each in row)} |" for row in rows)
-
-
-def _cell(text: str) -> str:
-    """Return the text so that it stays in its cell, whatever a message holds."""
-    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")

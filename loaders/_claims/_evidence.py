@@ -16,7 +16,7 @@ from typing import Literal
 from loaders._judge import MOST_ROUNDS, RESOLUTION, Difference, Fitted, fitted, holm, margin_of
 from loaders._law import AMOUNTS, Law
 from loaders._rows import Comparison, Row
-from loaders._stats import Estimate, quantile
+from loaders._stats import Estimate, estimate, quantile
 from loaders._trial.growth import CONFIDENCE as GROWTH_CONFIDENCE
 from loaders._trial.record import SCHEMA
 
@@ -181,9 +181,9 @@ def both(*shown: Shown) -> Shown:
     return Shown(max(each.holds for each in shown), min(1.0, len(shown) * min(each.fails for each in shown)))
 
 
-def less_than(estimate: Estimate | None, bound: float) -> Difference:
+def less_than(figure: Estimate | None, bound: float) -> Difference:
     """Return an estimate minus a bound, to be tested against 1 as a logarithm is: its interval is Student's t."""
-    found = known(estimate)
+    found = known(figure)
     value = found.value - bound
     if found.low is None or found.high is None or found.count < 2:
         return Difference(value, math.inf, 0.0, found.count)
@@ -191,19 +191,19 @@ def less_than(estimate: Estimate | None, bound: float) -> Difference:
     return Difference(value, max(error, 1e-6 * abs(value), 1e-12), found.count - 1, found.count)
 
 
-def ratio_to(estimate: Estimate | None, bound: float) -> Difference:
+def ratio_to(figure: Estimate | None, bound: float) -> Difference:
     """Return the logarithm of an estimate's ratio to a fixed amount."""
-    found = known(estimate)
+    found = known(figure)
     if found.value <= 0 or bound <= 0:
         raise NotMeasuredError("no figure")
     away = less_than(found, bound)
     return Difference(math.log(found.value / bound), away.error / found.value, away.degrees, away.rounds)
 
 
-def known(estimate: Estimate | None) -> Estimate:
-    if estimate is None:
+def known(figure: Estimate | None) -> Estimate:
+    if figure is None:
         raise NotMeasuredError("no figure")
-    return estimate
+    return figure
 
 
 def ratio_of(difference: Difference) -> Estimate:
@@ -267,6 +267,18 @@ class Figures:
         return self._found(
             self._fit(question, figure, [few, many]).difference(_key(strategy, many), _key(strategy, few))
         )
+
+    def increase_with(self, question: str, strategy: str, figure: Figure, axis: str, less: str, more: str) -> Estimate:
+        """Return by how much a strategy's figure is more with ``more`` on the axis, paired by round."""
+        few, many = (
+            _pairing(row, getattr(row, figure))
+            for row in (self.row(question, strategy, **{axis: value}) for value in (less, more))
+        )
+        common = sorted(few.keys() & many.keys())
+        if not common:
+            raise NotMeasuredError("no round has both figures")
+        self.has_single |= len(common) == 1
+        return estimate([many[each] - few[each] for each in common], "linear")
 
     def law(self, question: str, strategy: str) -> Law:
         """Return how a strategy's memory follows the amount of data, with the other axes at their defaults."""

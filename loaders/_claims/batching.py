@@ -17,9 +17,12 @@ from loaders._claims._evidence import (
     part_of,
     ratio_of,
 )
-from loaders._claims._figures import MIB, NOTICEABLE, PICTURE_BYTES, at_readers_amount, ratio
+from loaders._claims._figures import NOTICEABLE, PICTURE_BYTES, at_readers_amount, ratio
 from loaders._law import Law
-from loaders._words import amount, estimated, factor, multiple, small_amount
+from loaders._words import amount, estimated, multiple, small_amount
+
+SLIGHT = 0.1
+"""Share of what more data take that a loader with a bound may add."""
 
 SIXTEEN_GB = 16e9
 """The memory of the machine that a write-up's author had."""
@@ -55,14 +58,16 @@ def paths_are_independent_of_the_data(figures: Figures) -> Found:
 
 @claim("D3", "A queue's capacity bounds its memory.")
 def a_queue_is_bounded(figures: Figures) -> Found:
-    """With a slow consumer, four times the data, both beyond the capacity, need less than 1.1 times the memory."""
+    """With a slow consumer, four times the data, beyond the capacity, add no more memory than what was left of the
+    capacity, and a tenth of what the data beyond it take.
+    """
     return _bounded(figures, "tf1_queue")
 
 
 @claim("D4", "max_queue_size bounds a generator's memory.")
 def keras_is_bounded_by_its_queue(figures: Figures) -> Found:
-    """With a slow consumer, four times the data, beyond the capacity, add no more memory than the queue, the workers
-    and two batches may hold.
+    """With a slow consumer, four times the data, beyond the capacity, add no more memory than what was left of the
+    capacity (the queue, a batch for each worker and two in hand), and a tenth of what the data beyond it take.
     """
     return _bounded(figures, "keras_pydataset_4")
 
@@ -131,7 +136,9 @@ def _times_as_fast(figures: Figures, engine: str, other: str, bound: float) -> F
 def _bounded(figures: Figures, name: str) -> Found:
     """Test whether a loader's buffers stop growing at their capacity, with a consumer slow enough to fill them.
 
-    Between two amounts of data memory may grow by what is left of the capacity at the smaller one; and by a tenth.
+    Between two amounts of data memory may grow by what is left of the capacity at the smaller one, and by ``SLIGHT`` of
+    what the data beyond it would take. A share of the memory needed would be less than one batch for a lean loader, and
+    whether one more batch is in flight when memory is read is chance.
     """
     few, many = (figures.row("batching", name, data=data) for data in ("x4", "x16"))
     capacity = few.capacity
@@ -139,12 +146,12 @@ def _bounded(figures: Figures, name: str) -> Found:
         raise NotMeasuredError(f"{name} was not run with a slow consumer")
     if not many.delivered or many.delivered <= capacity:
         raise NotMeasuredError(f"{name} may hold {capacity} pictures, and the most data is {many.delivered or 0}")
-    room = max(0, capacity - few.delivered) * PICTURE_BYTES
-    most = NOTICEABLE + room / max(MIB, few["needed"].value)
-    grown = figures.growth_with("batching", name, "needs", "data", "x4", "x16")
+    more, room = many.delivered - few.delivered, max(0, capacity - few.delivered)
+    most = (room + SLIGHT * (more - room)) * PICTURE_BYTES
+    grown = figures.increase_with("batching", name, "needs", "data", "x4", "x16")
     said = (
         f"with a slow consumer {estimated(few['needed'], amount)} for {few.delivered} pictures and "
-        f"{estimated(many['needed'], amount)} for {many.delivered}: {multiple(ratio_of(grown))}; "
-        f"its {capacity} pictures allow {factor(most)}"
+        f"{estimated(many['needed'], amount)} for {many.delivered}: {estimated(grown, amount)} more, where "
+        f"a capacity of {capacity} allows {amount(most)} of the {amount(more * PICTURE_BYTES)} that {more} more take"
     )
-    return [part_of(grown, below(most))], said
+    return [part_of(less_than(grown, most), below())], said

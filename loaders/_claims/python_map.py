@@ -71,7 +71,7 @@ def native_beats_python(figures: Figures) -> Found:
 
 @claim("A6", "Outputs pile up as Python objects.")
 def outputs_pile_up(figures: Figures) -> Found:
-    """Elements wait; in part where malloc's statistics show that they are tensors."""
+    """Elements wait; in part where malloc's statistics show that it holds them, as buffers of tensors and arrays."""
     row = figures.row("python_map", "py_function_8", work="array")
     if not row["waiting"] or not row["waiting_bytes"] or not row.trace or not row.trace.in_use:
         raise NotMeasuredError("what waits was not measured")
@@ -80,5 +80,5 @@ def outputs_pile_up(figures: Figures) -> Found:
     part = part_of(less_than(row["waiting"], 1), above())
     if row["waiting"].value < 1 or booked <= row["waiting_bytes"].value / 2:
         return [part], said
-    tensors = Part(Shown(fails=part.shown.fails, partly=part.shown.holds))
-    return [tensors], f"{said}; they pile up, as tensors: malloc has {amount(booked)} of them in use"
+    buffers = Part(Shown(fails=part.shown.fails, partly=part.shown.holds))
+    return [buffers], f"{said}; they pile up, as buffers of tensors or arrays: malloc has {amount(booked)} in use"

@@ -73,6 +73,7 @@ def command(
 
     from loaders import _compare, _resolution, _rows, _terminal
     from loaders._trial import log, machine
+    from loaders._trial.record import SCHEMA
 
     # All plans come before the first trial: an error in the last one must not show up only after hours.
     plans = [
@@ -97,7 +98,8 @@ def command(
     with _terminal.progress(sum(each.trials for each in plans), seconds) as bar:
         order = _compare.weightiest_first(plans)
         every = _compare.run_together(order, seconds=seconds, done=bar.done, begin=bar.begin, say=say)
-    calibration = _resolution.newest(log.read(log.log_path(machine.machine_name())))
+    logged = log.read(log.log_path(machine.machine_name()))
+    calibration = _resolution.newest(each for each in logged if each.schema == SCHEMA)
     found: list[Comparison] = []
     for question, planned in zip(asked, plans, strict=True):
         records = every[planned.question]
@@ -119,8 +121,7 @@ def command(
         again = f"{this_python()} -m loaders {shlex.join(sys.argv[1:])}"
         is_left = _compare.is_left(plans, every)
         say(f"the {minutes:g} minutes are up; to go on: {again}" if is_left else f"all is measured; anew: {again}")
-    bad = any(each.status not in ("ok", "skipped") for records in every.values() for each in records)
-    sys.exit(1 if bad else 0)
+    sys.exit(1 if any(each.went_wrong for records in every.values() for each in records) else 0)
 
 
 def every_question(*, budgeted: bool = False) -> list[_registry.Question]:

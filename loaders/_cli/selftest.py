@@ -92,6 +92,11 @@ def command(
         else:
             _terminal.show_faults(tallies_of_faults)
         sys.exit(1 if any(each.broken for each in tallies_of_faults) else 0)
+    typed = options.typed(context)
+    if is_start and typed & {"checks", "subject"}:
+        raise click.UsageError("--checks and --subject do not go with --start")
+    if not is_start and typed & {"questions", "rounds"}:
+        raise click.UsageError("--questions and --rounds belong to --start")
     if is_start:
         found = _start(questions, rounds, math.inf if minutes is None else minutes * 60)
         if as_json:
@@ -99,8 +104,6 @@ def command(
         else:
             _terminal.show_equivalence(found)
         sys.exit(1 if any(each.verdict == "different" for each in found) else 0)
-    if questions:
-        raise click.UsageError("--questions belongs to --start")
     tallies = _checks(subject, checks, 60 * (MINUTES if minutes is None else minutes))
     if as_json:
         print_json(tallies)

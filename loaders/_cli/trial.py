@@ -85,4 +85,4 @@ def command(
             print_json(record)
         else:
             _terminal.show_trial(record)
-    sys.exit(0 if record.status in ("ok", "skipped") else 1)
+    sys.exit(1 if record.went_wrong else 0)

@@ -292,10 +292,11 @@ def _open(rows: Sequence[Row], until: float | None) -> list[Open]:
 
 
 def _of_headline(rows: Sequence[Row]) -> dict[str, Judged]:
-    """Return the ratios to the baseline that a headline may state of totals: of the best, and of the best plain ones.
+    """Return the ratios to the baseline that a headline may state of totals.
 
-    Empty where it states the time of an epoch, as ``Row.ratio`` does, or nothing (``loaders._report.opening``). Which
-    of the plain ones are bounded, and so advised for more data, is known from several amounts only, and not here.
+    They are of the best, and of the best that convert nothing beforehand (``unprepared``). Empty where a headline
+    states the time of an epoch, as ``Row.ratio`` does, or nothing (``loaders._report.opening``). Which of the
+    unprepared ones are bounded, and so advised for more data, is known from several amounts only, and not here.
     """
     found = headline(rows)
     if found is None or not found.over_all:

@@ -110,10 +110,8 @@ declare_question(
         prepare=_prepare,
         check=_check,
         consumer_step=lambda case: _call(case).step or None,
-        ranked_by="steady_time",
         size_axis="images",
         least_batches=1,
-        epochs=2,
     ),
 )
 

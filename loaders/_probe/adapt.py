@@ -170,12 +170,14 @@ class _Keras:
         from keras.src.trainers.data_adapters.py_dataset_adapter import PyDatasetAdapter
 
         self._adapter = PyDatasetAdapter(dataset, shuffle=False)
+        self._batches: Any = None
 
     def __iter__(self) -> Iterator[Any]:
-        batches = self._adapter.get_tf_dataset()  # as in fit: reads two for their shapes before workers are forked
+        if self._batches is None:  # as in fit: made once, which reads two for their shapes before workers are forked
+            self._batches = self._adapter.get_tf_dataset()
         self._adapter.on_epoch_begin()
         try:
-            yield from batches
+            yield from self._batches
         finally:  # whoever takes the last batch may not ask for another
             self._adapter.on_epoch_end()
 

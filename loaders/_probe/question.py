@@ -86,7 +86,6 @@ declare_question(
         check=lambda *_: Quality(),
         audit=audit,
         consumer_step=lambda case: float(case["step"]) if case["step"] else None,
-        ranked_by="steady_time",
     ),
 )
 

@@ -11,7 +11,18 @@ from loaders._probe.delivered import Delivered
 from loaders._probe.found import Found
 from loaders._probe.gates import Gate
 from loaders._probe.stages import Stages
-from loaders._words import ABSENT, amount, duration, estimated, growth_in_words, machine_in_words, percent, rate
+from loaders._words import (
+    ABSENT,
+    amount,
+    duration,
+    estimated,
+    growth_in_words,
+    in_markdown,
+    machine_in_words,
+    markdown_table,
+    percent,
+    rate,
+)
 
 CURES = {
     "growing, in use": (
@@ -184,20 +195,11 @@ def gate_lines(judged: Sequence[Gate]) -> list[tuple[str, str, str]]:
 
 def markdown(found: Found, judged: Sequence[Gate], command: str) -> str:
     """Return a summary for a pull request."""
-    parts = [f"## {found.name}", _escaped(answer(found))]
+    parts = [f"## {found.name}", in_markdown(answer(found))]
     if said := cure(found):
-        parts.append(_escaped(said))
+        parts.append(in_markdown(said))
     if judged:
-        parts.append(_table(("limit", "", "why"), gate_lines(judged)))
-    parts.append(_table(("", ""), lines(found)))
-    parts += [_escaped(conditions(found)), f"`{command}`"]
+        parts.append(markdown_table(("limit", "", "why"), gate_lines(judged)))
+    parts.append(markdown_table(("", ""), lines(found)))
+    parts += [in_markdown(conditions(found)), f"`{command}`"]
     return "\n\n".join(parts) + "\n"
-
-
-def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    every = [headings, ["---"] * len(headings), *rows]
-    return "\n".join(f"| {' | '.join(_escaped(each).replace('|', chr(92) + '|') for each in row)} |" for row in every)
-
-
-def _escaped(text: str) -> str:
-    return " ".join(text.split()).replace("<", "&lt;")

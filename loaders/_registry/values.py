@@ -307,6 +307,9 @@ class Variant:
         A quick comparison of its question runs it; if no strategy is quick, all run.
     may_lose
         It may leave samples out without a word; the record says how many.
+    ends_late
+        By how many seconds it may learn late that an epoch is over, however long that is: a time in which it loads
+        nothing.
     asv_differs
         Why asv's own benchmark reads another time of it, if that is known.
     """
@@ -332,6 +335,7 @@ class Variant:
     optional: Sequence[str] = ()
     quick: bool = False
     may_lose: bool = False
+    ends_late: float = 0.0
     asv_differs: Cause | None = None
 
     @property
@@ -396,4 +400,5 @@ class Facts(TypedDict, total=False):
     optional: Sequence[str]
     quick: bool
     may_lose: bool
+    ends_late: float
     asv_differs: Cause

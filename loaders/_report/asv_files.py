@@ -29,8 +29,6 @@ class Reading(msgspec.Struct, frozen=True):
         The median; ``None`` for asv's "failed", NaN for "not applicable".
     low, high
         The ends of asv's 99 % interval of the median; ``None`` if the file lacks it or it is unbounded.
-    q_25, q_75
-        The quartiles.
     count
         The number of samples; 1 where asv reads only once, as for memory.
     """
@@ -38,8 +36,6 @@ class Reading(msgspec.Struct, frozen=True):
     value: float | None
     low: float | None = None
     high: float | None = None
-    q_25: float | None = None
-    q_75: float | None = None
     count: int = 1
 
     @property
@@ -147,14 +143,12 @@ def _load(path: Path, current: Mapping[str, str]) -> tuple[AsvResult, list[str]]
 
 
 def _reading(value: object, stats: Mapping[str, object]) -> Reading:
-    about = {name: msgspec.convert(stats.get(name), float | None) for name in ("ci_99_a", "ci_99_b", "q_25", "q_75")}
+    about = {name: msgspec.convert(stats.get(name), float | None) for name in ("ci_99_a", "ci_99_b")}
     bounded = {name: each if each is not None and math.isfinite(each) else None for name, each in about.items()}
     return Reading(
         msgspec.convert(value, float | None),
         bounded["ci_99_a"],
         bounded["ci_99_b"],
-        bounded["q_25"],
-        bounded["q_75"],
         msgspec.convert(stats.get("repeat") or 1, int),
     )
 

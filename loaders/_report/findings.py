@@ -297,8 +297,8 @@ def of_memory(rows: Sequence[Row], figure: str = "peak") -> str:
 def _worst(rows: Sequence[Row], laws: Mapping[str, Law]) -> _Said:
     """Say which strategy to avoid: one shown to be slower than the baseline, at a multiple of its memory.
 
-    The multiple depends on the amount of data, so the memory added per sample comes before it where that is known. What
-    delivers another number of samples does other work.
+    The multiple depends on the amount of data, so the memory added per sample comes before it where that is known. Of
+    what learns late that an epoch is over, the time of a short one tells nothing.
     """
     figure = "needed" if any(row["needed"] for row in rows) else "peak"
     baseline = next((row for row in rows if row.is_baseline), None)
@@ -318,7 +318,7 @@ def _worst(rows: Sequence[Row], laws: Mapping[str, Law]) -> _Said:
             and row.ratio
             and row.ratio.verdict == "more"
             and not (row["saved"] and row["saved"].value > 0)
-            and row.delivered == baseline.delivered
+            and not row.ends_late
         ):
             fat.append((more.value, row.strategy, row, ratio))
     if not fat:
@@ -327,7 +327,7 @@ def _worst(rows: Sequence[Row], laws: Mapping[str, Law]) -> _Said:
     why = row.label.replace("`", "").rstrip(".")
     slope = laws[name].per_sample if name in laws and laws[name].kind == "linear" else None
     each = f"{estimated(slope, small_amount)} per sample, so " if slope else ""
-    size = f" with {row.delivered} samples" if row.delivered and laws else ""
+    size = f" with {row.delivered} samples" if row.delivered else ""
     what = f"{amount(most)} needed" if figure == "needed" else f"a peak of {amount(most)}"
     text = f"Avoid {name} ({why}): {each}{what}{size}, {fatter(ratio)} than {baseline.strategy}, and {times(row.ratio)}"
     # Both have to hold, so the sentence is as sure as the less sure of the two; it may have named any other strategy.

@@ -41,13 +41,17 @@ UNDECIDED = "Undecided."
 MATTERS = (
     "These lines matter where loading takes a good part of the time. A loader that works ahead hides its time behind "
     "the training step, if that leaves it a core, until it takes longer than that; any other adds it to every step. "
-    "Memory is what the system cannot reclaim; the page cache is not in it."
+    "The times of strategies that yield NumPy arrays leave out handing these over to TensorFlow. Memory is what the "
+    "system cannot reclaim; the page cache is not in it."
 )
 """The note required wherever lines are shown."""
 
+ALIKE = "Each line compares strategies with the same output; one whose pixels differ, for example, may gain more."
+"""The note required wherever lines are shown, unless ``CORRECTED`` is."""
+
 CORRECTED = (
-    "Each line compares strategies with the same output. Lines are corrected for their number, and for how many "
-    "strategies each was picked from; those on what an allocator holds rest on 95 % intervals of their own."
+    f"{ALIKE} Lines are corrected for their number, and for how many strategies each was picked from; those on what an "
+    "allocator holds rest on 95 % intervals of their own."
 )
 """The note required wherever all of them are."""
 
@@ -315,15 +319,14 @@ def _open(judged: Judged | None) -> str:
 
 
 def _of_steps(row: Row, baseline: Row) -> list[str]:
-    """Say what a training step takes, and how long of that it waits: a loader slows a step on the same cores down."""
+    """Say what a training step takes with its batch: a loader makes it wait, and slows it down on the same cores."""
     said = []
     for each in (row, baseline):
-        whole, waits = each["time"], each["step_wait"]
-        if whole is None or waits is None or not each.delivered:
+        if each["time"] is None or each["step_wait"] is None or not each.delivered:
             return []
-        said.append((_words.duration(whole.value * BATCH / each.delivered), _words.duration(waits.value)))
-    (takes, waiting), (took, waited) = said
-    return [f"a step takes {takes} instead of {took}, of which it waits {waiting} instead of {waited}"]
+        said.append(_words.estimated(each["time"].scaled(BATCH / each.delivered), _words.duration))
+    takes, took = said
+    return [f"a step takes {takes} instead of {took}"]
 
 
 def _of_disk(written: float, row: Row, baseline: Row) -> str:
@@ -353,7 +356,7 @@ def _of_memory(comparison: Comparison, row: Row, baseline: Row, laws: Mapping[st
     needed, usual = _memory(row), _memory(baseline)
     if needed is None:
         return []
-    differs = usual is not None and abs(needed - usual) >= 2**20
+    differs = usual is not None and abs(needed - usual) >= RESOLUTION
     more = f" instead of {amount(usual)}" if differs and usual is not None else ""
     verb = "but needs " if differs and usual is not None and needed > usual else ""
     of = f", however many there are{_as_in(comparison)}"
@@ -382,7 +385,9 @@ def _of_cure(comparison: Comparison, rows: Sequence[Row]) -> Iterator[_Draft]:
         f"use `{ill.strategy}`{_within(comparison, ill)}, whose peak is {_words.multiple(held)} what its buffers need"
     )
     do = f"Set `{row.settings}`." if row.settings else _do(row)
-    slow = f" ({row['needed'].value / row.floor:.2f}× with a slow consumer)" if row["needed"] and row.floor else ""
+    slow = ""
+    if row["needed"] and row.floor:
+        slow = f", {_words.multiple(row['needed'].scaled(1 / row.floor))} with a slow consumer"
     price = findings.price_of(row, len(cures))
     said = f"its peak falls to {_words.multiple(row['over_floor'])} that need{slow}, and {price}"
     yield _Draft(Advice(comparison.question, when, do, said, row.strategy), None, "")

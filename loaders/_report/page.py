@@ -240,7 +240,6 @@ def constants() -> dict[str, object]:
         "share": MEMORY_SHARE,
         "most_rounds": MOST_ROUNDS,
         "worth": WORTH,
-        "epochs": EPOCHS,
         "students": {str(confidence): _students(confidence) for confidence in (0.95, 0.90)},
         "quantiles": [quantile(count) for count in range(2, ROUNDS + 1)],
     }
@@ -269,6 +268,7 @@ def templates() -> jinja2.Environment:
         case=_words.case_in_words,
         disturbed=_words.disturbed,
         roles=_words.roles,
+        of_times=_words.of_times,
         rounds=_words.rounds,
         growth_finding=findings.of_growth,
         level_finding=findings.of_level,

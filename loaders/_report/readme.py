@@ -10,17 +10,20 @@ from pathlib import Path
 from loaders import _durable, _words
 from loaders._advise import coverage
 from loaders._check import equivalence
-from loaders._corpus._sources import PHOTOGRAPHS
+from loaders._corpus._sources import IMAGE_HEIGHT, IMAGE_WIDTH, PHOTOGRAPHS
 from loaders._errors import InputError
 from loaders._report import charts, findings, opening, sets
 from loaders._rows import EPOCHS, Comparison, Row
 from loaders._trial.log import PUBLISHED
 from loaders._trial.record import Environment
 
+PICTURES = (
+    f"The 1500 photographs are overlapping crops, of {IMAGE_WIDTH}x{IMAGE_HEIGHT} pixels, of {len(PHOTOGRAPHS)} that "
+    f"ship with scikit-image."
+)
 CORPUS = (
-    f"The 1500 photographs are overlapping crops of {len(PHOTOGRAPHS)} that ship with scikit-image; `resize` uses "
-    f"four of these. Results that depend on the pictures themselves, such as the size of a JPEG file, may not carry "
-    f"over to others."
+    f"{PICTURES} `resize` uses four of these. Results that depend on the pictures themselves, such as the size of a "
+    f"JPEG file, may not carry over to others."
 )
 
 BEGIN, END = "<!-- findings: begin (made by `make readme`) -->", "<!-- findings: end -->"
@@ -152,7 +155,9 @@ def _advice(lines: Sequence[opening.Advice], found: sets.ResultSet, comparisons:
     undecided = sum(not line.strategy for line in rest)
     more = f"Besides these, {len(rest) - undecided} decided and {undecided} undecided: [results]({RESULTS.as_posix()})."
     measured = f"{_where(found, named)}; {versions}. Ratios have 95 % intervals over {over}."
-    about = " ".join(filter(None, [opening.MATTERS, _baselines(shown, comparisons), more if rest else "", measured]))
+    against = _baselines(shown, comparisons)
+    said = [opening.MATTERS, opening.ALIKE, PICTURES, against, more if rest else "", measured]
+    about = " ".join(filter(None, said))
     return "\n".join([*_table(shown, found, comparisons), "", f"*{about}*"])
 
 
@@ -264,12 +269,15 @@ def _ranking(comparison: Comparison, rows: Sequence[Row]) -> list[str]:
     pairs = any(row.pair for row in rows)
     baseline = next((row for row in rows if row.is_baseline), None)
     is_fastest = baseline is not None and baseline.in_best and baseline.best is None
-    totals, starts, needs = (any(row[each] for row in rows) for each in ("total", "start", "needed"))
+    totals, starts, needs, waits = (
+        any(row[each] for row in rows) for each in ("total", "start", "needed", "step_wait")
+    )
     headings = [
         "strategy",
         charts.time_name(rows).removeprefix("time of "),
         *(["start"] if starts else []),
         *([f"{EPOCHS} epochs"] if totals else []),
+        *(["a step waits (median)"] if waits else []),
         "against the fastest",
         "against the baseline",
         *(["against its pair"] if pairs else []),
@@ -278,15 +286,14 @@ def _ranking(comparison: Comparison, rows: Sequence[Row]) -> list[str]:
     lines = [f"| {' | '.join(headings)} |", "|---" * len(headings) + "|"]
     for row in rows:
         marks = [row.tier] if several else []
-        marks += _words.roles(row)
-        if baseline and row.delivered and baseline.delivered and row.delivered != baseline.delivered:
-            marks.append(f"delivers {row.delivered} samples instead of {baseline.delivered}")
+        marks += [*_words.roles(row), *_words.of_times(row)]
         marks += [f"{row.psnr:.0f} dB"] if several and row.psnr is not None and row.psnr < _words.EXACT else []
         cells = [
             ", ".join([f"`{row.strategy}`", *marks]),
             _words.estimated(row["time"], _words.duration) if row["time"] else row.status.partition(":")[0],
             *([_words.estimated(row["start"], _words.duration)] if starts else []),
             *([_words.estimated(row["total"], _words.duration)] if totals else []),
+            *([_words.estimated(row["step_wait"], _words.duration)] if waits else []),
             _words.to_fastest(row),
             "baseline" if row.is_baseline else _words.to_fastest(row) if is_fastest else _words.times(row.ratio),
             *([f"{_words.times(row.pair)}: `{row.matches}`" if row.pair else _words.ABSENT] if pairs else []),

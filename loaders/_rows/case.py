@@ -32,10 +32,13 @@ class Case:
         self.records, self.known, self.baseline, self.ranked_by = records, known, baseline, ranked_by
         self.calibration = calibration
         self.paired = _started_alike(records, baseline)
+        self.usual = _samples_of(records, baseline)
+        # What delivers another number of samples does other work: its times are held against none.
+        alike = [each for each in self.paired if not self.usual or each.metrics.samples in (None, self.usual)]
         names = sorted({each.strategy for each in records})
-        self.times = {name: by_round(self.paired, name, ranked_by) for name in names}
+        self.times = {name: by_round(alike, name, ranked_by) for name in names}
         self.peaks = {name: by_round(self.paired, name, "peak_memory") for name in names}
-        self.parts = {name: parts_of(self.paired, name) for name in names}
+        self.parts = {name: parts_of(alike, name) for name in names}
         self.time_fit = fitted(_long_enough(self.times))
         self.peak_fit = fitted(self.peaks, floor=RESOLUTION)
         totals = {name: {index: total(each) for index, each in of.items()} for name, of in self.parts.items()}
@@ -50,7 +53,7 @@ class Case:
         What failed in any of its trials may not be chosen, however fast it was in the others.
         """
         timed = set(fit.strategies if among is None else among)
-        failed = {each.strategy for each in self.records if each.status not in ("ok", "skipped")}
+        failed = {each.strategy for each in self.records if each.went_wrong}
         loaders = {name for name in timed if not self._is(name, "is_apart")}
         return fit.best(loaders - failed or loaders or timed) if timed else None
 
@@ -81,8 +84,10 @@ class Case:
             "total": estimate(list(self.totals[name].values()), "ratio") if self.totals.get(name) else None,
             "saved": self._saved(name),
         }
+        is_other = bool(self.usual and row.delivered and row.delivered != self.usual)
         return msgspec.structs.replace(
             row,
+            instead_of=self.usual if is_other else None,
             times=self.times[name],
             peaks=self.peaks[name],
             needs=by_round(self.paired, name, "needed_memory"),
@@ -150,6 +155,12 @@ class Case:
             return _unresolved(found)
         smallest = max(RESOLUTION, memory.of(0) if memory else 0.0)
         return None if min(peaks) < smallest else found  # the difference is real, but the ratio is noise
+
+
+def _samples_of(records: Sequence[Record], name: str) -> int | None:
+    """Return the number of samples in an epoch of a strategy; ``None`` if that is not known."""
+    good = (each.metrics.samples for each in records if each.strategy == name and each.status == "ok")
+    return next(filter(None, good), None)
 
 
 def _started_alike(records: Sequence[Record], baseline: str) -> list[Record]:

@@ -106,6 +106,7 @@ def unmeasured(
         historic=bool(variant and variant.historic),
         ceiling=bool(variant and variant.ceiling),
         may_lose=bool(variant and variant.may_lose),
+        ends_late=variant.ends_late if variant else 0.0,
         converts=bool(variant and variant.convert),
         settings=variant.settings if variant else "",
         series=variant.series if variant else "",
@@ -137,7 +138,7 @@ def row_of(records: Sequence[Record], variant: _registry.Variant | None, ranked_
         status=_status(records),
         samples=len(good),
         trials=len(records),
-        failed=any(each.status not in ("ok", "skipped") for each in records),
+        failed=any(each.went_wrong for each in records),
         converts=declared.converts or any(each.metrics.convert_time is not None for each in good),
         figures=_figures(good, reached, ranked_by, levels, floors[0] if floors else None),
         growth=_growth(judged),
@@ -233,7 +234,7 @@ def _figures(
     }
     found["time"] = _estimate(good, ranked_by, "ratio")
     if (peak := found["peak"]) and floor:
-        found["over_floor"] = _scaled(peak, 1 / floor)
+        found["over_floor"] = peak.scaled(1 / floor)
     traces = [each.metrics.memory_trace for each in good]
     if firsts := [float(each.resident[0]) for each in traces if each and not each.tree and each.step[:1] == [1]]:
         found["held_first"] = estimate(firsts, "linear")
@@ -279,11 +280,6 @@ def by_round(records: Iterable[Record], strategy: str, metric: str) -> dict[int,
         if record.strategy == strategy and record.status == "ok"
         if (found := value(record, metric)) is not None
     }
-
-
-def _scaled(each: Estimate, factor: float) -> Estimate:
-    low, high = (None if bound is None else bound * factor for bound in (each.low, each.high))
-    return Estimate(each.value * factor, low, high, each.count)
 
 
 def _thinned(trace: MemoryTrace | None) -> MemoryTrace | None:

@@ -120,12 +120,14 @@ class Row(msgspec.Struct, frozen=True):
         See ``loaders._trial.metrics.Metrics``.
     settings
         What its declaration sets for the process: environment variables, a library to load first.
-    historic, ceiling, may_lose
+    historic, ceiling, may_lose, ends_late
         See ``loaders._registry.Variant``.
     series, at
         See ``loaders._registry.Variant``.
     delivered
         The number of samples in an epoch.
+    instead_of
+        The number of samples that the baseline delivers, if that is another: its times are then held against none.
     delivery, left_behind
         See ``loaders._contract.Quality``: the worst of the checked trials, and what each of them found.
     roles
@@ -178,6 +180,7 @@ class Row(msgspec.Struct, frozen=True):
     historic: bool = False
     ceiling: bool = False
     may_lose: bool = False
+    ends_late: float = 0.0
     converts: bool = False
     times: dict[int, float] = {}
     peaks: dict[int, float] = {}
@@ -206,6 +209,7 @@ class Row(msgspec.Struct, frozen=True):
     at: str = ""
     settings: str = ""
     delivered: int | None = None
+    instead_of: int | None = None
     psnr: float | None = None
     max_difference: float | None = None
     order: OrderQuality | None = None
@@ -285,9 +289,9 @@ def loaders_of(rows: Sequence[Row]) -> list[Row]:
 def advisable(rows: Sequence[Row]) -> list[Row]:
     """Return the strategies that would be named if they did not fail.
 
-    Left out is what ``is_apart``, and the code of others under a setting.
+    Left out is what ``is_apart``, the code of others under a setting, and what delivers another number of samples.
     """
-    return [row for row in rows if not (row.is_apart or row.settings)]
+    return [row for row in rows if not (row.is_apart or row.settings or row.instead_of)]
 
 
 AT_ONCE = 1.25

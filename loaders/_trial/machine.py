@@ -281,7 +281,7 @@ def _swap() -> int | None:
 
 def _virtual() -> bool | None:
     """Return whether this is a virtual machine, as an x86 processor reports it; ``None`` on other processors."""
-    flags = next((line for line in _text(Path("/proc/cpuinfo")).splitlines() if line.startswith("flags")), "")
+    flags = next((line for line in _text(CPUINFO).splitlines() if line.startswith("flags")), "")
     return "hypervisor" in flags.split() if flags else None
 
 

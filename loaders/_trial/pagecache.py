@@ -61,7 +61,7 @@ def bring(paths: Sequence[str], state: str) -> None:
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     share = resident_share(paths)
     if share is None and sys.platform == "linux":
-        return  # the files are empty
+        return  # the files are empty, or not there
     if share is None:
         raise Skip("this system does not tell what is in its page cache")
     if state == "cold" and share > COLD:

@@ -138,6 +138,11 @@ class Record(msgspec.Struct, frozen=True):
     schema: int = SCHEMA
 
     @property
+    def went_wrong(self) -> bool:
+        """Whether it failed in any way; what was skipped did not run."""
+        return self.status not in ("ok", "skipped")
+
+    @property
     def pairing(self) -> int:
         """The number by which to pair trials of several cases: the round, below zero for forked trials.
 

@@ -142,7 +142,7 @@ def _floor(job: Job[Records], variant: Variant) -> int | None:
 QUESTION = Question(
     prepare=_prepare,
     check=_check,
-    when="read many TFRecord files of JPEG pictures, apart from decoding these",
+    when="read five TFRecord files of JPEG pictures through a shuffle buffer of a quarter of them, without decoding",
     floor=_floor,
     shards=lambda job: job.inputs.shards,
     reads=lambda job, _: job.inputs.files,

@@ -144,8 +144,8 @@ def test_what_is_decided_is_not_measured_on_and_the_rest_is() -> None:
 
 def test_time_up_leaves_what_is_there() -> None:
     clock = Clock()
-    found = _run(clock, clock.subject("x", 1.0, 1.5), clock.subject("y", 1.0, 1.5), seconds=5)
-    assert sorted(bool(each.time) for each in found.values()) == [True, True] or len(clock.ran) == 8
+    _run(clock, clock.subject("x", 1.0, 1.5), clock.subject("y", 1.0, 1.5), seconds=5)
+    assert len(clock.ran) == 8
     none = _run(Clock(), Clock().subject("x", 1.0, 1.5), seconds=0)
     assert none["x"].message == "not measured: the time was up"
     assert not none["x"].is_regression

@@ -1,22 +1,31 @@
 from __future__ import annotations
 
+import contextlib
+import json
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import msgspec
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest, norm
 
-from loaders._check import selftest
+from loaders._check import selftest, sides, trials
 from loaders._check.judge import Block, judge
 from loaders._check.run import Outcome
+from loaders._check.sides import Side
 from loaders._check.trials import Runs
+from loaders._cli.selftest import command
+from loaders._corpus import Corpus
 from loaders._errors import InputError
 from loaders._trial import log, machine, run_trial
 from loaders._trial.metrics import Metrics
+from tests.conftest import ROOT
 from tests.trial.test_log import RECORD
 
 MIB = 2**20
@@ -56,6 +65,34 @@ def test_a_check_that_cries_wolf_shows(tmp_path: Path) -> None:
     (found,) = selftest.selftest(4, 1e6, _simulated(0.02), tmp_path / selftest.NAME, [kind])
     assert found.alarms == 4
     assert selftest.line(found)[2] == "4 (100%)"
+
+
+@pytest.mark.parametrize(("twin", "code"), [("same", 0), ("time_20", 1)])
+def test_the_command_says_whether_anything_was_called_different_where_nothing_was_planted(
+    corpus: Corpus, results: Path, monkeypatch: pytest.MonkeyPatch, twin: str, code: int
+) -> None:
+    kind = selftest.Kind("nothing", twin, ("time",))
+    runs = _simulated(0.02)(kind)
+    side = Side("own", ROOT, Path(sys.executable), results)
+    stand_in = SimpleNamespace(of=lambda *_: runs, start_of=lambda _: "fresh", begin=lambda _: None)
+    given: list[float] = []
+    really = selftest.selftest
+
+    def measured(checks: int, seconds: float, *rest: Any, **more: Any) -> Any:
+        given.append(seconds)
+        return really(checks, 1e6, *rest, **more)
+
+    monkeypatch.setattr("loaders._cli.options.open_corpus", lambda *_, **__: corpus)
+    monkeypatch.setattr(sides, "side", lambda *_: side)
+    monkeypatch.setattr(trials, "trials", lambda *_: contextlib.nullcontext(stand_in))
+    monkeypatch.setattr(selftest, "KINDS_OF", {"python": [kind]})
+    monkeypatch.setattr(selftest, "selftest", measured)
+    done = CliRunner().invoke(command, ["--checks", "3", "--minutes", "2", "--json"])
+    assert done.exit_code == code, done.output
+    (tally,) = json.loads(done.stdout)
+    assert (tally["checks"], tally["alarms"]) == (3, 3 * code)
+    assert given == [120.0]
+    assert (results / "tested" / selftest.NAME).exists()
 
 
 def test_an_interrupted_selftest_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

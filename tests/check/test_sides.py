@@ -15,6 +15,7 @@ from typing import cast
 
 import pytest
 
+from loaders._check import sides
 from loaders._check.sides import WORKING_TREE, Side, differing, side
 from loaders._errors import InputError
 from loaders._trial import log, machine
@@ -123,6 +124,23 @@ def test_versions_that_differ_between_the_sides_are_named(tmp_path: Path) -> Non
     own = Side("own", ROOT, Path(sys.executable), tmp_path)
     assert own.versions() == {"Python": platform.python_version(), **machine.packages()}
     assert differing(own, own) == ""
+
+
+def test_a_side_with_other_dependencies_has_an_environment_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "repository"
+    (root / "loaders").mkdir(parents=True)
+    (root / "loaders" / "__init__.py").touch()
+    git(tmp_path, "init", "-q", "-b", "main", str(root))
+    for version in ("2.20", "2.21"):
+        (root / "pyproject.toml").write_text(f'[project]\nname = "x"\ndependencies = ["tensorflow>={version}"]\n')
+        git(root, "add", ".")
+        git(root, "commit", "-qm", version)
+    monkeypatch.setattr(sides, "_environment", lambda root: root / "own")
+    older, newer = (side(commit, root, tmp_path / "laid out") for commit in ("HEAD~1", "HEAD"))
+    assert older.python == older.root / "own"
+    assert newer.python == Path(sys.executable)
 
 
 def test_an_older_tree_that_lacks_a_strategy_says_so(repository: Path, tmp_path: Path) -> None:

@@ -69,6 +69,24 @@ def test_augmentation_changes_the_pictures_and_the_seed_decides_how(corpus: Corp
     assert np.array_equal(changed, pictures(AUGMENTED))
 
 
+@pytest.mark.parametrize("strategy", ["path_generator", "tfdata_paths_2", "tfdata_reduced"])
+def test_without_augmentation_nobody_pays_for_it(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, strategy: str
+) -> None:
+    """TensorFlow's operations would shift and brighten by nothing, which takes as long as by something."""
+    import tensorflow as tf
+
+    def shifted(*_: Any) -> Any:
+        raise AssertionError("shifted")
+
+    for package in (np, tf):
+        monkeypatch.setattr(package, "roll", shifted)
+    build = _registry.find_variant("batching", strategy).build
+    assert len(list(build(_job(corpus, ALL, tmp_path)))) == 2
+    with pytest.raises(AssertionError, match="shifted"):
+        list(build(_job(corpus, AUGMENTED, tmp_path)))
+
+
 def test_amounts_of_data_are_a_sixteenth_a_quarter_and_all(corpus: Corpus) -> None:
     counts = [len(QUESTION.prepare(corpus, {**ALL, "data": data}, 1).paths) for data in ("x1", "x4", "x16")]
     assert counts == [3, 12, 48]

@@ -64,7 +64,7 @@ def test_a_file_is_read_with_intervals_failures_and_what_does_not_apply(tmp_path
     assert said == []
     assert (found.machine, found.commit, found.python) == ("box", COMMIT, "3.11")
     times = found.benchmarks["selection.Drain.time_epoch"]
-    assert times[("numpy_to_numpy",)] == Reading(0.5, None, 0.6, 0.45, 0.55, 3), "an interval's end may be unbounded"
+    assert times[("numpy_to_numpy",)] == Reading(0.5, None, 0.6, 3), "an interval's end may be unbounded"
     assert times[("numpy_to_list",)].value is None
     assert math.isnan(times[("mixed_copy",)].value or 0.0)
     assert times[("mixed_copy",)].measured is None

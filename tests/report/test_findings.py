@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from loaders import _words
 from loaders._contract import OrderQuality
 from loaders._judge import Judged
 from loaders._law import Law
@@ -239,6 +240,20 @@ def test_what_delivers_more_is_not_to_be_avoided_for_taking_longer() -> None:
 
     assert "Avoid numpy_to_list" in found(100)
     assert found(400) == ""
+
+
+def test_what_learns_late_that_an_epoch_is_over_is_not_to_be_avoided_for_that() -> None:
+    counts = {"local": (1.0, 24), "service_2": (4.0, 1054), "service_2_refreshed": (3.0, 1000)}
+    rows = comparison(
+        [
+            record(name, index, time, peak, question="service", case={"storage": "local"})
+            for index in range(3)
+            for name, (time, peak) in counts.items()
+        ]
+    ).rows
+    assert "Avoid service_2_refreshed" in _worst_of(rows)
+    late = next(row for row in rows if row.strategy == "service_2")
+    assert _words.of_times(late) == ["epochs end up to 1.00 s late"]
 
 
 def test_what_is_to_be_avoided_is_so_by_the_memory_that_its_table_shows() -> None:

@@ -47,7 +47,7 @@ def test_findings_come_from_the_published_results_and_touch_nothing_else(checkou
     text = (checkout / readme.RESULTS).read_text("utf-8")
     assert "| `numpy_to_numpy` | 300 ms (single sample) | the fastest | baseline | 24.0 MiB (single sample) |" in text
     assert "| `numpy_to_list` | 1.20 s (single sample) | 4.00× slower (single sample)" in text
-    assert "overlapping crops of 9" in text
+    assert "overlapping crops, of 500x375 pixels, of 9 that ship" in text
     assert "not corrected for multiple comparisons" in text
     assert "was not recorded for any trial" in text
     assert readme.renew(checkout, write=False) == []

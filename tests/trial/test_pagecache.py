@@ -54,6 +54,13 @@ def test_empty_files_and_no_files_have_no_share(tmp_path: Path) -> None:
     assert resident_share([]) is None
 
 
+@pytest.mark.parametrize("state", ["", "cold", "warm"])
+def test_a_missing_file_is_left_to_the_strategy(tmp_path: Path, state: str) -> None:
+    missing = str(tmp_path / "missing")
+    pagecache.bring([missing], state)
+    assert resident_share([missing]) is None
+
+
 def test_files_are_brought_in_and_out(tmp_path: Path) -> None:
     files = [str(_file(tmp_path / name, 2)) for name in ("a", "b")]
     try:

@@ -98,6 +98,18 @@ def test_a_strategy_that_takes_too_much_is_ended_and_its_peak_stands_in_the_reco
     assert limit - 150 * MIB < record.metrics.peak_memory < limit + 60 * MIB
 
 
+def test_what_the_kernel_ends_at_its_limit_is_over_budget(
+    strategy: Strategy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In most places a test may not have a control group of its own."""
+    (tmp_path / "memory.events").write_text("low 0\noom 1\noom_kill 1\n")
+    (tmp_path / "cgroup.procs").touch()
+    monkeypatch.setattr(group, "created", lambda *_: contextlib.nullcontext(tmp_path))
+    record = strategy("os.kill(os.getpid(), 9)", memory_limit=2**30)
+    assert record.status == "over_budget", record.message
+    assert "1024 MiB allowed; ended by the kernel" in record.message
+
+
 @EACH_START
 def test_the_limit_counts_child_processes(strategy: Strategy) -> None:
     child = "import time; a = bytearray(300 * 2**20); a[::4096] = b'x' * len(a[::4096]); time.sleep(60)"

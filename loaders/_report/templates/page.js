@@ -251,10 +251,7 @@ const update = (section) => {
   const counted = wanted ? [`${within.filter((row) => !row.hidden).length} of ${within.length} rows shown`] : [];
   shown.replaceChildren(...counted);
   if (!left.length) return;
-  const back = document.createElement("button");
-  back.type = "button";
-  back.textContent = "bring back";
-  back.addEventListener("click", () => {
+  const back = deed("bring back", () => {
     out.value = "";
     changed(section);
   });

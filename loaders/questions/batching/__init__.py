@@ -3,16 +3,16 @@
 *Asked.* A model is to be trained on a folder of labelled photographs. What does it cost to load them all first? Of the
 strategies that read one batch at a time, which is fastest while keeping memory independent of the amount of data?
 
-*Held fixed.* The JPEG files' paths are shuffled once: all epochs come in the same order. Each image (the bundled ones
-have 500x375 pixels) is decoded, reduced to 224x224 and scaled to float32 from -1 to 1; a batch holds 32. ``data`` is
-40, 160 or 640 of the photographs (x1, x4, x16), or a sixteenth, a quarter or all of a smaller corpus; x64 is 2560. With
-``augment`` each image is flipped, shifted and brightened by its own seeded amounts, the same in all epochs. OpenCV
-decodes each image on one thread. Strategies that decode with TensorFlow, or at a smaller size that still covers
-224x224, are in another tier; those whose decoder gives OpenCV's pixels are not.
+*Held fixed.* The JPEG files' paths are shuffled once, and most strategies keep this order in all epochs. Each image (of
+500x375 pixels, where it is a bundled one) is decoded, reduced to 224x224 and scaled to float32 from -1 to 1; a batch
+holds 32. ``data`` is 40, 160 or 640 of the photographs (x1, x4, x16), or a sixteenth, a quarter or all of a smaller
+corpus; x64 is 2560. With ``augment`` each image is flipped, shifted and brightened by its own seeded amounts, the same
+in all epochs. OpenCV decodes each image on one thread. Strategies that decode with TensorFlow, or at a smaller size
+that still covers 224x224, are in another tier; those whose decoder gives OpenCV's pixels are not.
 
-*Not measured.* Training, which would hide the reading. What it takes to hand NumPy arrays over to TensorFlow, where a
-strategy yields these: ``path_generator_from_generator`` and ``pool_from_generator`` show what that adds to theirs. Long
-epochs: what a loader does anew in each one, as starting processes, weighs more in 640 images than in a million.
+*Not measured.* Training, which would hide the reading. Handing NumPy arrays over to TensorFlow, where a strategy yields
+these: ``pool_from_generator`` differs from ``path_generator_pool`` by that and a prefetch. Long epochs: what a loader
+does anew in each one, as starting processes, weighs more in 640 images than in a million.
 
 *Invisible when* a training step takes longer than decoding its batch.
 """

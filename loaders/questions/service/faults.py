@@ -207,7 +207,7 @@ class UnderWay:
             stdout=self._said,
             stderr=self._errors,
             start_new_session=True,
-            env={**os.environ, **machine.PINNED, "TF_CPP_MIN_LOG_LEVEL": "2"},  # with more threads it must not fork
+            env={**os.environ, **machine.PINNED, **machine.QUIET},  # with more threads it must not fork
         )
 
     @property

@@ -10,6 +10,10 @@ from loaders._registry import Batch, Facts, Job, variant
 from loaders.questions.service import PROMISES, READS, Files, of_files, of_shards, write_shards
 from loaders.questions.service.nodes import answering, workers
 
+ASKS_EVERY = 1.0
+"""Seconds after which a client asks again whether its tasks are over
+(``kDefaultTaskRefreshInterval`` in TensorFlow's data_service_dataset_op.cc)."""
+
 TWO = 2
 """Workers of strategies that are there for that number only."""
 
@@ -39,43 +43,43 @@ def _distributed(job: Job[Files], dataset: Any, policy: str, **more: Any) -> Any
     )
 
 
-@variant(sweep=_serving() | {TWO: {"serve": workers(TWO), "quick": True}})
+@variant(sweep=_serving() | {TWO: {"serve": workers(TWO), "quick": True}}, ends_late=ASKS_EVERY)
 def service(job: Job[Files], _: int | str) -> Iterable[Batch]:
     """Workers: {at}, ``ShardingPolicy.DYNAMIC``: the next file goes to who asks."""
     return _distributed(job, of_files(job, READS), "DYNAMIC")
 
 
-@variant(tier="same purpose", sweep=_serving())
+@variant(tier="same purpose", sweep=_serving(), ends_late=ASKS_EVERY)
 def service_at_off(job: Job[Files], _: int | str) -> Iterable[Batch]:
     """Workers: {at}, ``ShardingPolicy.OFF``: each yields everything."""
     return _distributed(job, of_files(job, READS), "OFF")
 
 
-@variant(sweep=_serving(fixed=True), convert=write_shards)
+@variant(sweep=_serving(fixed=True), convert=write_shards, ends_late=ASKS_EVERY)
 def service_at_file(job: Job[Files], _: int | str) -> Iterable[Batch]:
     """Workers: {at}, ``ShardingPolicy.FILE``: each has files of records of its own."""
     return _distributed(job, of_shards(job, READS), "FILE")
 
 
-@variant(sweep=_serving())
+@variant(sweep=_serving(), ends_late=ASKS_EVERY)
 def service_at_uncompressed(job: Job[Files], _: int | str) -> Iterable[Batch]:
     """Workers: {at}, ``DYNAMIC``, ``compression=None``."""
     return _distributed(job, of_files(job, READS), "DYNAMIC", compression=None)
 
 
-@variant(tier="same purpose", sweep=_serving())
+@variant(tier="same purpose", sweep=_serving(), ends_late=ASKS_EVERY)
 def service_at_off_uncompressed(job: Job[Files], _: int | str) -> Iterable[Batch]:
     """Workers: {at}, ``OFF``, ``compression=None``."""
     return _distributed(job, of_files(job, READS), "OFF", compression=None)
 
 
-@variant(sweep=_serving(fixed=True), convert=write_shards)
+@variant(sweep=_serving(fixed=True), convert=write_shards, ends_late=ASKS_EVERY)
 def service_at_file_uncompressed(job: Job[Files], _: int | str) -> Iterable[Batch]:
     """Workers: {at}, ``FILE``, ``compression=None``."""
     return _distributed(job, of_shards(job, READS), "FILE", compression=None)
 
 
-@variant(serve=workers(TWO), convert=write_shards)
+@variant(serve=workers(TWO), convert=write_shards, ends_late=ASKS_EVERY)
 def service_2_shards(job: Job[Files]) -> Iterable[Batch]:
     """Workers: 2, ``DYNAMIC``, but what is shared out is a file of records instead of a photograph."""
     return _distributed(job, of_shards(job, READS), "DYNAMIC")
