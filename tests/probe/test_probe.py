@@ -161,7 +161,7 @@ def test_a_sound_pipeline_keeps_its_limits_and_the_files_are_written(probe: Prob
     assert "<svg" in page
     assert "http" not in page.replace("http://www.w3.org", "")
     left = sorted(path.name for path in tmp_path.iterdir() if path.name != "__pycache__")
-    assert left == ["page.html", "results", "said.md", "train.py"]
+    assert left == ["page.html", "said.md", "train.py"]
 
 
 def test_a_leak_breaks_its_limit(probe: Probe) -> None:
