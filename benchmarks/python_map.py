@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from benchmarks import _base
 
-Comparison, Drain = _base.of("python_map", version="4", drain_version="2")
+Comparison, Drain = _base.of("python_map", version="5", drain_version="2")

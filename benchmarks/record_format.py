@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from benchmarks import _base
 
-Comparison, Drain = _base.of("record_format", version="4")
+Comparison, Drain = _base.of("record_format", version="5")

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from benchmarks import _base
 
-Comparison, Drain = _base.of("resize")
+Comparison, Drain = _base.of("resize", version="3", drain_version="2")

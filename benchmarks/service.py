@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from benchmarks import _base
 
-Comparison, Drain = _base.of("service", version="3", drain_version="3")
+Comparison, Drain = _base.of("service", version="4", drain_version="3")

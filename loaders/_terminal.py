@@ -40,6 +40,7 @@ from loaders._trial.growth import Growth
 from loaders._trial.metrics import MemoryTrace, Metrics
 from loaders._trial.record import SCHEMA, Record, Trial
 from loaders._words import (
+    NOT_CLOSED,
     OLDER,
     UNCORRECTED,
     UNITS,
@@ -183,6 +184,8 @@ def show_comparison(comparison: Comparison) -> None:
         _output.print(OLDER, soft_wrap=True)
     _output.print(UNCORRECTED, soft_wrap=True)
     _output.print(machine_in_words(comparison.environment), soft_wrap=True)
+    if comparison.not_closed:
+        _output.print(NOT_CLOSED, soft_wrap=True)
     if comparison.disturbed:
         _output.print(disturbed(comparison.disturbed), soft_wrap=True)
 

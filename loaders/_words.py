@@ -138,6 +138,12 @@ UNCORRECTED = (
 """The note required wherever several ratios are shown."""
 
 
+NOT_CLOSED = (
+    "a time ends at an epoch's last batch, in these older trials; a data set of tf.data may take as long again to drop "
+    "its iterator, unless it has `options.autotune.enabled = False`."
+)
+"""The note required wherever times are shown that leave that out."""
+
 OLDER = (
     "These figures come from an older instrument. It measured start-up and steady running as one time, and did not "
     "separate the memory that the system can reclaim. They are kept for reference only; no conclusion rests on them."

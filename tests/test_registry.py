@@ -285,7 +285,7 @@ def test_an_engine_is_that_of_the_module_unless_the_declaration_says_another(str
 
 def test_default_case_comes_first() -> None:
     asked = _registry.find_question("resize")
-    assert asked.cases[0] == asked.default_case == {"scale": "0.5"}
+    assert asked.cases[0] == asked.default_case == {"scale": "224x224"}
     assert len(asked.cases) == 4
     assert _registry.find_question("read_order").cases[0] == {"record": "jpeg", "data": "x16"}
 

@@ -32,6 +32,7 @@ from loaders._trial.record import Record
 from tests.trial.test_log import RECORD
 
 MIB = 2**20
+SMALL = {"scale": "224x224"}
 
 
 def record(strategy: str, round_: int, time: float | None = None, peak: float | None = None, **changes: Any) -> Record:
@@ -141,7 +142,9 @@ def test_cases_are_compared_within_themselves() -> None:
 
 def test_a_pair_is_compared_with_what_it_matches() -> None:
     records = [
-        record(name, index, question="resize", case={"scale": "0.5"}, metrics=Metrics(sample_time=time * (1 + index)))
+        record(
+            name, index, question="resize", case={"scale": "224x224"}, metrics=Metrics(steady_time=time * (1 + index))
+        )
         for index in range(2)
         for name, time in [
             ("skimage_resize_astype", 100.0),
@@ -454,6 +457,16 @@ def test_a_comparison_that_was_disturbed_says_in_how_many_trials(
     silent = record("numpy_to_numpy", 0, status="timed_out")  # a trial that was ended gives no figure
     told = [record("numpy_to_numpy", index, metrics=Metrics(disturbance=each)) for index, each in enumerate(seen)]
     assert disturbed([silent, *told]) == found
+
+
+@pytest.mark.parametrize("question", ["batching", "known_issues"])
+def test_older_trials_whose_epochs_are_not_closed_are_told(question: str) -> None:
+    """Where several passes are made with one iterator, it is part of none."""
+    (name, *_), case = _registry.variants(question), _registry.find_question(question).default_case
+    old, new = Metrics(epoch_time=1.0, steady_time=1.0), Metrics(epoch_time=1.0, steady_time=1.0, closing_time=0.0)
+    records = [record(name, index, question=question, case=case, metrics=each) for index, each in enumerate((old, new))]
+    assert comparison(records).not_closed == (question == "batching")
+    assert not comparison(records[1:]).not_closed
 
 
 def test_a_comparison_whose_trials_were_repeated_says_how_many() -> None:

@@ -75,7 +75,7 @@ def test_what_is_not_measured_yet_is_a_row_with_the_command_that_goes_on(capsys:
 @pytest.mark.parametrize(
     ("question", "strategy", "case", "is_named"),
     [
-        ("resize", "opencv_area", {"scale": "0.5"}, True),
+        ("resize", "opencv_area", {"scale": "224x224"}, True),
         ("resize", "opencv_area", {"scale": "2.0"}, False),  # it runs default cases
         ("service", "local", {}, False),  # and the questions that need not be named
     ],

@@ -52,8 +52,10 @@ class Side(msgspec.Struct, frozen=True):
     @property
     def variables(self) -> dict[str, str]:
         """The environment variables of its processes."""
-        outside = {"LOADERS_WITH": os.pathsep.join(map(str, self.outside))} if self.outside else {}
-        return {**os.environ, "PYTHONPATH": str(self.root), "LOADERS_RESULTS": str(self.results), **outside}
+        own = {"LOADERS_WITH": os.pathsep.join(map(str, self.outside))} if self.outside else {}
+        if self.name != WORKING_TREE:  # its files lie in a checkout of another commit
+            own["ASV_COMMIT"] = self.root.name
+        return {**os.environ, "PYTHONPATH": str(self.root), "LOADERS_RESULTS": str(self.results), **own}
 
     def sources(self) -> dict[str, str]:
         """Return the package's files and the list of dependencies, by their path in the repository."""

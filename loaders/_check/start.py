@@ -60,7 +60,8 @@ def key(planned: Plan) -> str:
     texts = {f"{PACKAGE.name}/{file.relative_to(PACKAGE).as_posix()}": file for file in PACKAGE.rglob("*.py")}
     sources = {name: file.read_text("utf-8") for name, file in texts.items()}
     files = touched.reached(sources, touched.files_of(sources, planned.question))
-    return planned.digest(texts[name] for name in [*files, f"{PACKAGE.name}/_check/start.py"])
+    own = (f"{PACKAGE.name}/_check/{name}.py" for name in ("partners", "start"))
+    return planned.digest(texts[name] for name in [*files, *own])
 
 
 def forked_in(planned: Plan) -> list[str]:

@@ -268,17 +268,14 @@ class Figures:
             self._fit(question, figure, [few, many]).difference(_key(strategy, many), _key(strategy, few))
         )
 
-    def increase_with(self, question: str, strategy: str, figure: Figure, axis: str, less: str, more: str) -> Estimate:
-        """Return by how much a strategy's figure is more with ``more`` on the axis, paired by round."""
-        few, many = (
-            _pairing(row, getattr(row, figure))
-            for row in (self.row(question, strategy, **{axis: value}) for value in (less, more))
-        )
-        common = sorted(few.keys() & many.keys())
+    def increase(self, one: Row, other: Row, figure: Figure) -> Estimate:
+        """Return by how much one row's figure is more than another's, paired by round."""
+        more, less = (_pairing(row, getattr(row, figure)) for row in (one, other))
+        common = sorted(more.keys() & less.keys())
         if not common:
             raise NotMeasuredError("no round has both figures")
         self.has_single |= len(common) == 1
-        return estimate([many[each] - few[each] for each in common], "linear")
+        return estimate([more[each] - less[each] for each in common], "linear")
 
     def law(self, question: str, strategy: str) -> Law:
         """Return how a strategy's memory follows the amount of data, with the other axes at their defaults."""

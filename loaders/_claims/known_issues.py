@@ -20,7 +20,6 @@ from loaders._claims._evidence import (
 )
 from loaders._claims._figures import NOTICEABLE, ratio
 from loaders._rows import Row
-from loaders._stats import Estimate, estimate
 from loaders._words import amount, estimated, over_steps, percent
 
 TENSORFLOW = "tensorflow"
@@ -96,8 +95,8 @@ def shuffle_buffer_leaks(figures: Figures) -> Found:
 )
 def a_cache_in_a_file_takes_memory(figures: Figures) -> Found:
     """It needs at least a tenth of the data's bytes more than no cache, by the interval."""
-    more = _needs_more(figures, "cache_to_file", "tfdata_plain", "sizes")
-    written = known(figures.row("known_issues", "cache_to_file", data="sizes")["disk"]).value
+    cached, without = (figures.row("known_issues", each, data="sizes") for each in ("cache_to_file", "tfdata_plain"))
+    more, written = figures.increase(cached, without, "needs"), known(cached["disk"]).value
     said = f"{estimated(more, amount)} more than without a cache, for {amount(written)} in the file"
     return [part_of(less_than(more, STAYS * written), above())], said
 
@@ -111,7 +110,9 @@ def a_cache_in_a_file_takes_memory(figures: Figures) -> Found:
 )
 def keras_holds_images(figures: Figures) -> Found:
     """It needs at least half of what 1024 images take more than with batches of 32, by the interval."""
-    more = _needs_more(figures, "keras_image_dataset_unbatched", "keras_image_dataset", "pictures")
+    names = ("keras_image_dataset_unbatched", "keras_image_dataset")
+    unbatched, batched = (figures.row("known_issues", each, data="pictures") for each in names)
+    more = figures.increase(unbatched, batched, "needs")
     said = f"{estimated(more, amount)} more than with batches of 32; 1024 images are {amount(HELD)}"
     return [part_of(less_than(more, HELD / 2), above())], said
 
@@ -174,9 +175,8 @@ def grain_leaves_shared_memory(figures: Figures) -> Found:
     said = f"{amount(most)} of shared memory stayed ({looked} of {row.trials} trials looked)"
     if most:
         return [exactly(holds=True)], said
-    return [
-        Part(Shown(fails=OFTEN**looked))
-    ], f"{said}, so that less than {percent(_at_most(looked))} leave some (95 %)"
+    said += f", so that less than {percent(_at_most(looked))} leave some (95 %)"
+    return [Part(Shown(fails=OFTEN**looked))], said
 
 
 @claim(
@@ -197,15 +197,6 @@ def dynamic_sharding_is_slow(figures: Figures) -> Found:
 def _at_most(seen: int) -> float:
     """Return the share that may go wrong where none of so many did, with a confidence of 95 %."""
     return 1 - math.exp(math.log(1 - 0.95) / seen)
-
-
-def _needs_more(figures: Figures, one: str, other: str, data: str) -> Estimate:
-    """Return by how many bytes one strategy needs more memory than another, paired by round."""
-    first, second = (figures.row("known_issues", name, data=data) for name in (one, other))
-    rounds = sorted(first.needs.keys() & second.needs.keys())
-    if not rounds:
-        raise NotMeasuredError("no figure")
-    return estimate([first.needs[each] - second.needs[each] for each in rounds], "linear")
 
 
 def _grows(figures: Figures, name: str, data: str) -> Found:

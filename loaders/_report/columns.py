@@ -199,6 +199,7 @@ def _in_words(name: str, said: Callable[[Any], str]) -> Column:
 _PLACED: tuple[Column, ...] = (
     Column(charts.time_name, _time, is_main=_always, name="time"),
     _of("start"),
+    _of("closing"),
     _of("first_batch", heading="until the first batch", is_there=lambda rows, tier: not _has("start")(rows, tier)),
     _of("total", heading=f"time of {EPOCHS} epochs", css="total", head_css="epochs", is_main=_always),
     Column(

@@ -190,14 +190,16 @@ def _is_bulky(row: Row, baseline: Row) -> bool:
 def _leanest(fit: Fitted, among: Sequence[Row], baseline: Row, *, over_all: bool) -> Row:
     """Return, of the strategies that cannot be told from the fastest, the fastest of those that need least memory.
 
-    One that needs an installation gives way to one that needs none, unless that is not shown to gain anything.
+    One that needs an installation gives way to one that needs none, unless that is not shown to gain anything; and what
+    is shown to gain nothing that matters, to the baseline.
     """
     known = _level(fit, among, over_all=over_all)
     least = min(known, key=lambda row: math.inf if (held := _memory(row)) is None else held)
     lean = [row for row in known if not _is_more(row, least)]
     without = next((row for row in lean if not row.optional), lean[0])
     gains = without is baseline or _is_faster(_timed(fit, without, baseline, over_all=over_all))
-    return without if gains else lean[0]
+    found = without if gains else lean[0]
+    return baseline if _gains_nothing(_timed(fit, found, baseline, over_all=over_all)) else found
 
 
 def _timed(fit: Fitted, row: Row, baseline: Row, *, over_all: bool) -> Judged | None:
@@ -214,6 +216,13 @@ def _matters(judged: Judged | None) -> bool:
     if judged is None or judged.ratio.high is None:
         return False
     return _is_faster(judged) and judged.ratio.high < 1 / TIME_MARGIN
+
+
+def _gains_nothing(judged: Judged | None) -> bool:
+    """Whether a strategy is surely slower, no different, or faster by less than matters."""
+    if judged is None or judged.ratio.low is None:
+        return False
+    return judged.verdict in ("more", "no difference") or (_is_faster(judged) and judged.ratio.low > 1 / TIME_MARGIN)
 
 
 def _level(fit: Fitted, among: Sequence[Row], *, over_all: bool) -> list[Row]:
@@ -276,20 +285,20 @@ def _of_one(
 def _of_baseline(
     comparison: Comparison, line: Advice, baseline: Row, fit: Fitted, among: Sequence[Row], others: str
 ) -> _Draft:
-    """Advise the baseline if each of the others is shown to be slower or no different; else it is undecided."""
+    """Advise the baseline if each of the others is shown to gain nothing that matters; else it is undecided."""
     judged = {
         row.strategy: fit.compare(row.strategy, baseline.strategy, margin=TIME_MARGIN)
         for row in among
         if row is not baseline
     }
-    open_ = [name for name, each in judged.items() if each is None or each.verdict not in ("more", "no difference")]
+    open_ = [name for name, each in judged.items() if not _gains_nothing(each)]
     so_far = _so_far(comparison, baseline)
     if open_:
         first = min(open_, key=lambda name: judged[name].ratio.value if judged[name] else 0.0)  # type: ignore[union-attr]
         within = _within(comparison, baseline)
         doubt = f"whether `{first}` is faster than `{baseline.strategy}`{within}{so_far}: {_open(judged[first])}"
         return _Draft(line, 1.0, doubt)
-    said = f"none of the {len(judged)} others with the same output{so_far} is faster{others}"
+    said = f"none of the {len(judged)} others with the same output{so_far} is faster by as much as matters{others}"
     return _Draft(msgspec.structs.replace(line, because=said), None, "")
 
 

@@ -301,6 +301,7 @@ def templates() -> jinja2.Environment:
         epochs=EPOCHS,
         uncorrected=_words.UNCORRECTED,
         older=_words.OLDER,
+        not_closed=_words.NOT_CLOSED,
         findings_of=findings.sentences,
         advice=opening.advice,
         matters=opening.MATTERS,

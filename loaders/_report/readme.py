@@ -156,9 +156,15 @@ def _advice(lines: Sequence[opening.Advice], found: sets.ResultSet, comparisons:
     more = f"Besides these, {len(rest) - undecided} decided and {undecided} undecided: [results]({RESULTS.as_posix()})."
     measured = f"{_where(found, named)}; {versions}. Ratios have 95 % intervals over {over}."
     against = _baselines(shown, comparisons)
-    said = [opening.MATTERS, opening.ALIKE, PICTURES, against, more if rest else "", measured]
+    said = [opening.MATTERS, opening.ALIKE, _not_closed(named), PICTURES, against, more if rest else "", measured]
     about = " ".join(filter(None, said))
     return "\n".join([*_table(shown, found, comparisons), "", f"*{about}*"])
+
+
+def _not_closed(comparisons: Iterable[Comparison]) -> str:
+    """Say of which questions the times end too early; empty if of none."""
+    named = ", ".join(f"`{each.question}`" for each in comparisons if each.not_closed)
+    return f"Of {named}: {_words.NOT_CLOSED}" if named else ""
 
 
 def _where(found: sets.ResultSet, comparisons: Sequence[Comparison]) -> str:
@@ -303,7 +309,8 @@ def _ranking(comparison: Comparison, rows: Sequence[Row]) -> list[str]:
     ran = f"{_words.rounds(rows)}; {_words.software_in_words(comparison.environment)}"
     disturbed = _words.disturbed(comparison.disturbed)
     disturbed = f"Of all cases: {disturbed}" if disturbed and len(comparison.cases) > 1 else disturbed
-    return [*lines, "", f"*{' '.join(filter(None, [f'{ran}.', disturbed]))}*"]
+    not_closed = _words.NOT_CLOSED if comparison.not_closed else ""
+    return [*lines, "", f"*{' '.join(filter(None, [f'{ran}.', disturbed, not_closed]))}*"]
 
 
 def _picture(comparison: Comparison) -> str:

@@ -93,7 +93,13 @@ def comparison(records: Sequence[Record], calibration: Calibration | None = None
         schema=first.schema,
         disturbed=disturbed(records),
         about=described,
+        not_closed=not question.repeats and any(map(_is_not_closed, records)),
     )
+
+
+def _is_not_closed(record: Record) -> bool:
+    """Whether a trial's steady epochs end at their last batch, as those of older trials do."""
+    return record.metrics.steady_time is not None and record.metrics.closing_time is None
 
 
 def disturbed(records: Iterable[Record]) -> Disturbed | None:

@@ -21,7 +21,7 @@ def _ratio(name: str, unit: Unit, meaning: str) -> Figure:
 
 _ORDER: tuple[Figure | str, ...] = (
     Figure("time", "s", "The metric that ranks the case.", scale="ratio"),
-    *("start", "steady", "epoch"),
+    *("start", "steady", "closing", "epoch"),
     Figure("total", "s", f"{EPOCHS} epochs, including the conversion.", f"{EPOCHS} epochs", scale="ratio"),
     _ratio("ratio", "times the baseline", "``time`` over the baseline's; none for the baseline itself."),
     _ratio(

@@ -352,7 +352,8 @@ class Disturbed(msgspec.Struct, frozen=True):
 class Comparison(msgspec.Struct, frozen=True):
     """One comparison run of one question: its rows, best first within a case, and their origin.
 
-    ``unmeasured`` are rows of the strategies that run in one of its cases and have no trial there yet.
+    ``unmeasured`` are rows of the strategies that run in one of its cases and have no trial there yet. Trials that are
+    ``not_closed`` are older than the figure ``closing``, which their epochs should include.
     """
 
     question: str
@@ -371,6 +372,7 @@ class Comparison(msgspec.Struct, frozen=True):
     disturbed: Disturbed | None = None
     about: About = About()
     unmeasured: list[Row] = []
+    not_closed: bool = False
 
     @property
     def has_forks(self) -> bool:

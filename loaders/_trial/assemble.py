@@ -134,8 +134,9 @@ def outcome(
         began=first.start,
         ended=timelines[-1].end,
         metrics=Metrics(
-            epoch_time=timing.epoch_time(first) / shared,
+            epoch_time=timing.whole_time(first) / shared,
             steady_time=steady_time,
+            closing_time=None if steady_time is None or passes > 1 else timing.closing_time(read.steady),
             steady_epochs=None if steady_time is None else len(read.steady),
             start_time=timing.start_time(in_all, least=1, step=read.step_time),
             wait_time=timing.wait_time(read.slow) if read.slow else None,
@@ -252,6 +253,10 @@ def completed(
     return metrics
 
 
+TREE_POINTS = 1000
+"""Of a tree's trace at most, evenly; there are 30 readings a second, and a record with too many is not read back."""
+
+
 def _of_tree(trace: MemoryTrace, tree: Sequence[tuple[float, Held]], outcome: Outcome) -> MemoryTrace:
     """Return a tree's memory over the steps: memory held by workers does not show in the process that reads from them.
 
@@ -260,6 +265,7 @@ def _of_tree(trace: MemoryTrace, tree: Sequence[tuple[float, Held]], outcome: Ou
     import numpy as np
 
     within = [(at, held) for at, held in tree if outcome.began <= at <= outcome.ended]
+    within = within[:: -(-len(within) // TREE_POINTS) or 1]
     seconds = [at - outcome.began for at, _ in within]
     steps = np.interp(seconds, trace.seconds or [0.0], trace.step or [0])
     return MemoryTrace(

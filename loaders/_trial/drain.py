@@ -161,8 +161,8 @@ def drain(
             if len(received) >= enough:
                 end = clock()
                 break
-        del iterator
-        timelines.append(Timeline(start, asked, received, end, samples, paused))
+        del iterator  # as a ``for`` loop does; tf.data may then wait for a thread of its own
+        timelines.append(Timeline(start, asked, received, end, samples, paused, clock() - end))
     return timelines, kept
 
 

@@ -133,7 +133,8 @@ def _full(path: Path, error: OSError, kept: str) -> str:
 def _append(path: Path, lines: bytes) -> None:
     """Append lines and sync them to disk, or leave the file as it was."""
     is_new = not path.exists()
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+    as_it_is = getattr(os, "O_BINARY", 0)  # Windows would write other line ends, and more bytes than it is given
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | as_it_is, 0o644)
     try:
         end = os.lseek(handle, 0, os.SEEK_END)
         if end:

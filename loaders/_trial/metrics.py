@@ -95,8 +95,8 @@ class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
         Seconds | None,
         figure(
             "s",
-            "From just before the strategy is built to the end of the first epoch, so a strategy that does its work "
-            "when it is called is charged like one that does it when it is iterated.",
+            "From just before the strategy is built to the end of the first epoch, when its iterator is gone, so a "
+            "strategy that does its work when it is called is charged like one that does it when it is iterated.",
             name="epoch",
             scale="ratio",
             tracked=True,
@@ -107,9 +107,10 @@ class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
         figure(
             "s",
             "A steady epoch: the median of the epochs after the first, over the same object (built anew if it is a "
-            "one-way iterator). Short epochs are repeated, for this figure only, until they are three and take half a "
-            "second, are 20 or take two seconds; where others used more than 6 % of the processor time, as many are "
-            "run again, and the least disturbed count. Absent where an epoch has fewer than three batches.",
+            "one-way iterator), and the mean of what it takes to drop their iterators. Short epochs are repeated, for "
+            "this figure only, until they are three and take half a second, are 20 or take two seconds; where others "
+            "used more than 6 % of the processor time, as many are run again, and the least disturbed count. Absent "
+            "where an epoch has fewer than three batches.",
             name="steady",
             scale="ratio",
             tracked=True,
@@ -118,6 +119,17 @@ class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
     steady_epochs: Annotated[
         Count | None,
         figure("epochs", "Number of epochs that ``steady_time`` is the median of; older records have none."),
+    ] = None
+    closing_time: Annotated[
+        Seconds | None,
+        figure(
+            "s",
+            "Of a steady epoch, to drop its iterator, which ends threads that have read ahead; older records have none "
+            "and leave it out. Absent where several passes are made with one iterator.",
+            name="closing",
+            heading="of it closing",
+            shown="page",
+        ),
     ] = None
     start_time: Annotated[
         Seconds | None,

@@ -81,7 +81,7 @@ def in_turn(
     epochs: Callable[[], Sequence[Timeline]],
     look: Callable[[], Activity] = machine.activity,
 ) -> Stretch:
-    """Run an epoch, or several short ones, in each turn that is given; without any turn, return the first stretch.
+    """Run an epoch, or several short ones, in each turn that is given; without any turn, see ``least_disturbed``.
 
     The other trial runs between them, so what the machine did is looked at around each turn, and none is repeated.
     """
@@ -93,4 +93,4 @@ def in_turn(
                 more += epochs()
             stretch.looks.append((before, look()))
             stretch.epochs += more
-    return stretch if stretch.epochs else first
+    return stretch if stretch.epochs else least_disturbed(first, epochs, look)

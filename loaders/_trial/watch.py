@@ -299,8 +299,7 @@ def _processor_time(family: Sequence[psutil.Process]) -> float:
     total = 0.0
     for process in family:
         with contextlib.suppress(psutil.Error):  # it has ended
-            times = process.cpu_times()
-            total += times.user + times.system
+            total += sum(process.cpu_times()[:4])  # that of its children that have ended is among these
     return total
 
 

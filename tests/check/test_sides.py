@@ -150,6 +150,8 @@ def test_an_older_tree_that_lacks_a_strategy_says_so(repository: Path, tmp_path:
     assert record["status"] == "absent"
     assert "not_there" in record["message"]
     assert side("HEAD", repository, tmp_path).root == found.root, "laid out once"
+    assert found.variables["ASV_COMMIT"] == found.root.name, "its trials are of that commit, not of the checkout's"
+    assert "ASV_COMMIT" not in side(None, repository, tmp_path).variables
 
 
 def test_a_commit_is_laid_out_whole_or_not_at_all(repository: Path, tmp_path: Path) -> None:

@@ -230,7 +230,7 @@ def test_a_pair_runs_once_more_if_a_process_has_ended(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.skipif(not turns.AVAILABLE, reason="this system has no named pipes")
-@pytest.mark.parametrize(("older", "question"), [(True, "batching"), (False, "resize"), (False, "batching")])
+@pytest.mark.parametrize(("older", "question"), [(True, "batching"), (False, "selection"), (False, "batching")])
 def test_epochs_take_turns_where_both_sides_can_and_they_rank_the_question(
     tmp_path: Path, older: bool, question: str
 ) -> None:

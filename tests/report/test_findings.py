@@ -19,6 +19,7 @@ from loaders._trial.record import Record
 from tests.test_rows import record
 
 MIB = 2**20
+SMALL = {"scale": "224x224"}
 
 
 def _rows(rounds: int = 2, **seconds: float) -> list[Row]:
@@ -171,7 +172,9 @@ def test_a_lone_chance_hit_among_many_that_show_nothing_is_not_said() -> None:
     assert findings._corrected([hit]) == ["a hit"]
     assert findings._corrected([hit, findings._asked("nothing is shown")]) == ["undecided", "nothing is shown"]
     alike = [
-        record(name, index, question="resize", case={"scale": "0.5"}, metrics=Metrics(sample_time=3.0 * (1 + index)))
+        record(
+            name, index, question="resize", case={"scale": "224x224"}, metrics=Metrics(steady_time=3.0 * (1 + index))
+        )
         for index in range(3)
         for name in ("skimage_linear_float", "opencv_linear_float")
     ]
@@ -324,7 +327,9 @@ def test_what_is_to_be_avoided_is_as_sure_as_the_fattest_of_so_many_can_be() -> 
 
 def test_pairs_say_what_is_left_of_the_gap() -> None:
     records = [
-        record(name, index, question="resize", case={"scale": "0.5"}, metrics=Metrics(sample_time=time * (1 + index)))
+        record(
+            name, index, question="resize", case={"scale": "224x224"}, metrics=Metrics(steady_time=time * (1 + index))
+        )
         for index in range(2)
         for name, time in [
             ("skimage_resize_astype", 100.0),

@@ -63,13 +63,27 @@ def test_epochs_one_by_one() -> None:
     assert (metrics.bodies_in_flight, metrics.waiting, metrics.waiting_bytes) == (None, None, None)
 
 
+def test_an_epoch_takes_until_its_iterator_is_gone() -> None:
+    first, second, third = (
+        dataclasses.replace(each, closing=seconds)
+        for each, seconds in zip(READ.timelines, (2.0, 0.0, 0.4), strict=True)
+    )
+    metrics = _outcome(timelines=[first, second, third], steady=[second, third]).metrics
+    assert metrics.epoch_time == pytest.approx(0.5 + 2.0)
+    assert metrics.closing_time == pytest.approx(0.2)
+    assert metrics.steady_time == pytest.approx(0.5 + 0.2)
+    assert metrics.start_time == _outcome().metrics.start_time
+    assert _outcome(steady=[]).metrics.closing_time is None
+
+
 def test_epochs_in_one_pass_are_cut_into_the_same() -> None:
-    whole = _epoch(10.0, batches=15)
+    whole = dataclasses.replace(_epoch(10.0, batches=15), closing=9.0)
     found = _outcome(timelines=[whole], passes=3, steady=passes(whole, 3)[1:])
     assert (found.began, found.ended) == (10.0, 11.5)
     assert (found.metrics.samples, found.metrics.batches) == (20, 5)
     assert found.metrics.epoch_time == pytest.approx(0.5)
     assert found.metrics.steady_time == pytest.approx(0.5)
+    assert found.metrics.closing_time is None, "one iterator has made them all"
     assert found.metrics.cpu_time == pytest.approx(0.3)
 
 
@@ -215,6 +229,15 @@ class TestCompleted:
         assert trace.tree
         assert (trace.step, trace.seconds) == ([2, 5], [0.25, 20.2])
         assert (trace.resident, trace.file, trace.in_use) == ([24 * MIB, 40 * MIB], [4 * MIB, 0], None)
+
+    def test_a_long_trace_of_workers_memory_can_be_read_back(self) -> None:
+        made = _outcome(trace=[(step, 10.0 + step / 10, Held(step), 0, 0) for step in range(1, 6)])
+        tree = [(10.0 + index * 0.001, Held(30 * MIB)) for index in range(12_345)]
+        found = assemble.completed(made, self.PROGRESS, Held(), tree)
+        assert msgspec.json.decode(msgspec.json.encode(found), type=Metrics).memory_trace == found.memory_trace
+        assert found.memory_trace is not None
+        assert assemble.TREE_POINTS / 2 < len(found.memory_trace.step) <= assemble.TREE_POINTS
+        assert found.memory_trace.seconds[-1] == pytest.approx(12.34, abs=0.02)
 
     def test_the_trace_is_judged(self) -> None:
         found = assemble.completed(_outcome(), self.PROGRESS, Held(), [])

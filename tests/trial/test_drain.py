@@ -58,6 +58,32 @@ def test_what_happens_after_the_last_batch_is_charged() -> None:
     assert (list(timeline.samples), len(timeline.asked)) == ([2], 1)
 
 
+def test_what_dropping_the_iterator_takes_is_told_apart() -> None:
+    """As of a data set of tf.data, whose iterator waits for a thread when it is dropped."""
+    clock = Clock()
+
+    class Waits(Iterator[Any]):
+        def __init__(self) -> None:
+            self.left = [np.zeros(2)]
+
+        def __next__(self) -> Any:
+            if not self.left:
+                raise StopIteration
+            clock.now += 1.0
+            return self.left.pop()
+
+        def __del__(self) -> None:
+            clock.now += 3.0
+
+    class Source:
+        def __iter__(self) -> Iterator[Any]:
+            return Waits()
+
+    (first, second), _ = drain(Source, clock=clock, epochs=2)
+    assert [(epoch_time(each), each.closing) for each in (first, second)] == [(1.0, 3.0)] * 2
+    assert second.start == first.end + 3.0, "the next epoch begins when that is over"
+
+
 def test_reading_memory_is_charged_to_nobody() -> None:
     clock = Clock()
 

@@ -16,7 +16,7 @@ from loaders._trial import machine, steady, turns
 from loaders._trial.machine import Activity
 from loaders._trial.metrics import Disturbance
 from loaders._trial.steady import REPEATS, Stretch, is_robbed, least_disturbed
-from loaders._trial.timing import LONG, MOST_EPOCHS, Timeline, epoch_time
+from loaders._trial.timing import LONG, MOST_EPOCHS, Timeline, epoch_time, is_settled
 
 BATCHES = 4
 
@@ -184,6 +184,15 @@ def test_a_turn_of_short_epochs_is_several_of_them(monkeypatch: pytest.MonkeyPat
     assert given.epochs == [0, 3, 3]
     shortest, tiny = Given(1), Machine([0.0], seconds=1e-4)
     assert len(_in_turn(monkeypatch, shortest, tiny)[1].epochs) == MOST_EPOCHS
+
+
+def test_without_a_turn_as_many_epochs_count_as_without_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A trial that imports in its last turn is run again when turns are over."""
+    machine = Machine([0.0], seconds=0.2)
+    monkeypatch.setattr(turns, "taken", lambda _: contextlib.nullcontext(Given(0).ask))
+    first = Stretch([_epoch(0.2)], [(machine.look(), machine.look())])
+    assert not is_settled(first.epochs)
+    assert is_settled(steady.in_turn(first, Path("there"), machine.epochs, machine.look).epochs)
 
 
 def test_without_a_turn_the_epochs_before_count(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from loaders._trial.timing import (
     Timeline,
     batch_time,
     batches,
+    closing_time,
     epoch_time,
     first_batch_time,
     is_settled,
@@ -20,6 +21,7 @@ from loaders._trial.timing import (
     start_time,
     steady_time,
     wait_time,
+    whole_time,
 )
 
 A = Timeline(start=10.0, asked=[10.5, 13.1, 14.2], received=[13.0, 14.0, 15.0], end=15.5, samples=[4, 4, 2])
@@ -164,3 +166,20 @@ def test_a_slow_consumer_lets_a_buffer_fill_and_does_not_take_for_ever(
     assert found == pytest.approx(step)
     taken = slow_batches(epoch, passes)
     assert taken == (7 if seconds == 10 else 10 // passes), "after twenty seconds it takes no more"
+
+
+def test_a_steady_epoch_is_closed_before_the_next_and_that_takes_its_mean() -> None:
+    """Most take a millisecond or nothing, some as long again as the epoch: a median would leave these out."""
+    epochs = [_epoch(10.0 * each, 0.1, 0.1) for each in range(5)]
+    closed = [dataclasses.replace(each, closing=seconds) for each, seconds in zip(epochs, (9, 0, 0, 2, 0), strict=True)]
+    assert closing_time(closed[1:]) == pytest.approx(0.5)
+    assert steady_time(closed) == pytest.approx(0.5 + 0.5)
+    assert whole_time(closed[0]) == pytest.approx(0.5 + 9)
+    assert epoch_time(closed[0]) == pytest.approx(0.5)
+    assert start_time(closed) == start_time(epochs), "a batch's share of an epoch has no part of that"
+    assert is_settled(closed[1:3]) == is_settled(epochs[1:3]), "how many are run does not depend on it"
+
+
+def test_passes_of_one_iterator_are_not_closed() -> None:
+    whole = dataclasses.replace(_epoch(0.0, 1.0, 0.1, batches=8), closing=3.0)
+    assert [part.closing for part in passes(whole, 4)] == [0.0] * 4

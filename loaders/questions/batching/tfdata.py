@@ -23,9 +23,19 @@ def _tfdata(job: Job[Files], calls: int, image: Callable[..., Any]) -> Any:
 
 
 @variant(tier="same purpose")
-def tfdata_paths_2(job: Job[Files]) -> Iterable[Batch]:
+def tfdata_paths_2(job: Job[Files]) -> Any:
     """tf.data over paths, TensorFlow's own operations, two parallel calls."""
     return _tfdata(job, 2, _native_steps)
+
+
+@variant(tier="same purpose")
+def tfdata_paths_2_untuned(job: Job[Files]) -> Iterable[Batch]:
+    """The same with ``options.autotune.enabled = False``, which starts no thread that the end of an epoch waits for."""
+    import tensorflow as tf
+
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    return tfdata_paths_2(job).with_options(options)
 
 
 @variant(tier="same purpose")
