@@ -483,8 +483,9 @@ def foreseen(records: Sequence[Record]) -> list[Count]:
     from loaders._advise import candidates, choose
 
     measured: dict[tuple[str, str], list[Record]] = {}
+    case = {**FORESEEN_CASE, "data": FURTHER}
     for record in records:
-        if record.schema == SCHEMA and record.question == FORESEEN and record.case.get("data") == FURTHER:
+        if (record.schema, record.question, record.case) == (SCHEMA, FORESEEN, case):
             measured.setdefault((record.environment.machine, record.strategy), []).append(record)
     laws = {}
     for machine in {machine for machine, _ in measured}:
@@ -496,7 +497,7 @@ def foreseen(records: Sequence[Record]) -> list[Count]:
     passed: list[float] = []
     for (machine, name), trials in measured.items():
         needed = [held for each in trials if (held := value(each, "needed_memory")) is not None]
-        samples = trials[0].metrics.samples
+        samples = next((each.metrics.samples for each in trials if each.metrics.samples), None)
         predicted = laws[machine][name].at(samples) if name in laws[machine] and samples else None
         if len(needed) < TRIALS or predicted is None or predicted.low is None or predicted.high is None:
             continue  # too few trials, or the law gave no prediction

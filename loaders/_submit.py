@@ -54,8 +54,8 @@ PLAIN = re.compile(r"[A-Za-z0-9 .,:;=+()@_-]{0,60}")
 RAISED = re.compile(r"(?:[A-Za-z_]+\.)*([A-Z][A-Za-z]{1,40}(?:Error|Exception|Exit|Interrupt))\b")
 """The exception that a message of a failed trial begins with."""
 
-MOST_BYTES = 32 * 2**20
-"""Largest file that is handed in: four times the published one."""
+MOST_BYTES = 48 * 2**20
+"""Largest file that is handed in: twice the published one."""
 
 
 def submission(records: Sequence[Record], name: str) -> list[Record]:

@@ -707,7 +707,7 @@ def test_servers_that_keep_ending_are_an_error_with_its_remedy(
         raise LostServerError
 
     stand_in_for_trials(monkeypatch, loses)
-    with pytest.raises(InputError, match="has ended twice; finished trials are kept, and --fresh does without it"):
+    with pytest.raises(InputError, match="has ended twice; finished trials are kept, and the same command goes on"):
         _compare.run(planned)
 
 

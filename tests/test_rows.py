@@ -32,7 +32,6 @@ from loaders._trial.record import Record
 from tests.trial.test_log import RECORD
 
 MIB = 2**20
-SMALL = {"scale": "224x224"}
 
 
 def record(strategy: str, round_: int, time: float | None = None, peak: float | None = None, **changes: Any) -> Record:

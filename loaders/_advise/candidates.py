@@ -183,6 +183,7 @@ def amounts(records: Sequence[Record]) -> list[Amount]:
             _by_round(found, "wait_time"),
             _by_round(found, "convert_time"),
             _by_round(found, "epoch_time"),
+            _by_round(found, "closing_time"),
         )
         for samples, found in sorted(by_samples.items())
     ]

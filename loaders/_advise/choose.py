@@ -67,6 +67,8 @@ class Amount(msgspec.Struct, frozen=True):
         ``wait_time``, for a batch.
     convert
         ``convert_time``.
+    closing
+        ``closing_time``, a part of ``steady``: no step is trained meanwhile.
     """
 
     samples: int
@@ -77,6 +79,7 @@ class Amount(msgspec.Struct, frozen=True):
     wait: dict[int, float] = {}
     convert: dict[int, float] = {}
     as_run: dict[int, float] = {}
+    closing: dict[int, float] = {}
 
 
 class Candidate(msgspec.Struct, frozen=True):
@@ -336,13 +339,14 @@ def _waits(candidate: Candidate, settings: Settings, *, steady: bool) -> dict[in
     """Return how long a step waits for its batch once the pipeline runs, in seconds by round."""
     amount, found = candidate.largest, {}
     for index, seconds in (amount.steady if steady and amount.steady else amount.first).items():
-        load = seconds / amount.samples * settings.batch
+        closing = amount.closing.get(index, 0.0)
+        load, closed = (each / amount.samples * settings.batch for each in (seconds - closing, closing))
         if not settings.step:
-            found[index] = load
+            found[index] = load + closed
             continue
         slow = amount.wait.get(index)
         behind = load if slow is None else slow * amount.batches / amount.samples * settings.batch
-        found[index] = max(load - settings.step, behind)
+        found[index] = max(load - settings.step, behind) + closed
     return found
 
 

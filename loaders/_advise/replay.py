@@ -195,13 +195,15 @@ def _total(trials: Sequence[Record], settings: Settings) -> dict[int, float]:
     for each in largest:
         metrics = each.metrics
         epoch = metrics.epoch_time if metrics.steady_time is None else metrics.steady_time
-        load = (epoch or 0.0) * settings.batch / sizes[-1]
+        closed = (metrics.closing_time or 0.0) * settings.batch / sizes[-1]
+        load = (epoch or 0.0) * settings.batch / sizes[-1] - closed
         wait = load
         if settings.step:
             slow = load
             if metrics.wait_time is not None:
                 slow = metrics.wait_time * settings.batch * (metrics.batches or 0) / sizes[-1]
             wait = max(load - settings.step, slow)
+        wait += closed
         own = once[each.pairing] if each.pairing in smaller or not told else math.fsum(told) / len(told)
         found[each.pairing] = settings.epochs * (settings.samples / settings.batch) * (settings.step + wait) + own
     return found

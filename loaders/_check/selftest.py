@@ -152,13 +152,13 @@ class Selftest(msgspec.Struct, frozen=True):
 def key() -> str:
     """Return the digest of what decides how a check ends.
 
-    That is code, what the planted strategies are made of, and the versions of Python and of packages.
+    That is code, what the planted strategies are made of, the versions of Python and of packages, and the processor.
     """
     package = Path(__file__).parents[1]
     rooms = ("_check", "_trial", "questions/batching")
     alone = (package / "_judge.py", package / "questions" / "selection.py")
     files = sorted([*alone, *(file for room in rooms for file in (package / room).glob("*.py"))])
-    versions = repr((platform.python_version(), machine.packages())).encode()
+    versions = repr((platform.python_version(), machine.packages(), machine.processor())).encode()
     return hashlib.blake2b(b"".join([versions, *(file.read_bytes() for file in files)]), digest_size=4).hexdigest()
 
 

@@ -28,7 +28,7 @@ def resize_leaks(figures: Figures) -> Found:
         for held, made in ((row["held_first"], 1), (row["retained"], calls)):
             parts.append(part_of(less_than(held, output + LEAK * made), above()))
         held_first, retained = (estimated(row[each], amount) for each in ("held_first", "retained"))
-        said.append(f"{scale}: {held_first} after one call, {retained} after {calls}")
+        said.append(f"{scale}: {held_first} after one call, {retained} after {calls} or more")
     temporary = estimated(figures.row("resize", "skimage_resize_ubyte", scale="3.5")["peak"], amount)
     return parts, f"held, one output included: {', '.join(said)}; what it needs meanwhile ({temporary}) is given back"
 

@@ -13,6 +13,9 @@ from loaders import _interrupt
 from loaders._cli import advise, check, compare, evidence, listing, probe, readme, report, selftest, submit, trial
 from loaders._errors import InputError
 
+RESUMING = ("advise", "compare", "selftest")
+"""Commands that keep what they have measured, and go on with it."""
+
 
 class Group(click.Group):
     """Turns the user's errors into one message and exit code 2, Ctrl-C into 130, and a bug of the suite into 70.
@@ -31,9 +34,8 @@ class Group(click.Group):
             click.echo("interrupted; nothing was written", err=True)
             ctx.exit(130)
         except KeyboardInterrupt:
-            click.echo(
-                "interrupted; a comparison's finished trials are kept, and the same command resumes it", err=True
-            )
+            kept = "; finished trials are kept, and the same command resumes"
+            click.echo(f"interrupted{kept if ctx.invoked_subcommand in RESUMING else ''}", err=True)
             ctx.exit(130)
         except BrokenPipeError:
             # What is still in the buffer must not fail again when the interpreter exits.

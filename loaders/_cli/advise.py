@@ -79,7 +79,8 @@ def command(
     that needs nothing of this package; nothing is written into FOLDER. Its subfolders are the labels. Ctrl-C gives the
     best answer so far; the same command goes on.
 
-    Without, results of this machine are used if there are any, else the published ones.
+    Without, results of this machine are used once they hold a whole round at every amount of data, even of few
+    strategies; until then the published ones.
 
     The exit code is 0 even if nothing can be recommended: the answer then says why, and what to measure.
     """

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     "--rounds",
     type=click.IntRange(min=1),
     envvar="LOADERS_ROUNDS",
-    help="Times each strategy runs (LOADERS_ROUNDS); beyond the 8th, only what is still open. With --minutes, "
-    "at least 4, but at full size. [default: by size]",
+    help="Times each strategy runs (LOADERS_ROUNDS); of a question that chooses a loader, only what is still open runs "
+    "after the 8th. With --minutes at least 4, except at full size. [default: by size]",
 )
 @click.option(
     "--minutes",
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     "--until",
     type=options.share,
     metavar="5%",
-    help="Go on, up to 24 rounds, until ratios that first answers rest on are known within this. [with --minutes, or "
-    "at full size without --rounds: 5%]",
+    help="Go on, up to 24 rounds, until ratios that first answers rest on are known within this. [default without "
+    "--rounds: 5%, with --minutes or at full size]",
 )
 @click.option(
     "--all-cases/--default-case",

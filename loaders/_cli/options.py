@@ -174,7 +174,7 @@ def values(question: _registry.Question, given: Sequence[str]) -> dict[str, str]
         if value not in question.axes[axis]:
             raise InputError(f"--case {item}: {axis} must be one of {', '.join(question.axes[axis])}")
         if axis in chosen:
-            raise InputError(f"--case {item}: {axis}={chosen[axis]} was also given; give one of them, or --all-cases")
+            raise InputError(f"--case {item}: {axis}={chosen[axis]} was also given; give one of them")
         chosen[axis] = value
     return chosen
 

@@ -71,6 +71,8 @@ def command(
 ) -> None:
     """Measure the error of `check` with identical sides and with planted differences of time and memory.
 
+    The exit code is 1 if a check of identical sides raised an alarm.
+
     With --start, measure instead by how much the figures of forked trials differ from those of fresh ones. The exit
     code is then 1 if a difference lies beyond its margin, and 0 otherwise, also where nothing can be forked.
 

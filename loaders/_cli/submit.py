@@ -16,7 +16,7 @@ from loaders._errors import InputError
 @click.option("--check", is_flag=True, help="Check results/NAME as handed in by somebody else; write nothing.")
 @click.option("--yes", is_flag=True, help="Write the file without asking.")
 def command(name: str, *, check: bool, yes: bool) -> None:
-    """Write results/NAME from your own results, to hand in. Nothing is sent.
+    """Write results/NAME from your own results, to hand in. Nothing is sent; if you decline, the exit code is 1.
 
     What is written is shown first: figures, versions, and what your processor is. Texts of errors become the names of
     exceptions. Folders, host names and strategies of your own stay with you.
@@ -29,13 +29,20 @@ def command(name: str, *, check: bool, yes: bool) -> None:
         click.echo(f"{folder}: {_submit.check(folder)} trials, all as they should be")
         return
     own = machine.machine_name()
-    if name == own or folder.exists():
+    if name == own:
+        raise InputError(f"your own results are filed under {name!r}, and stay there: choose another name")
+    if folder.exists():
         raise InputError(f"{folder} exists: choose another name, or delete that folder")
     path = log.log_path(own)
     if not path.exists():
         raise InputError(f"no results of this machine in {path}; run `make bench` first")
     records = _submit.submission(log.read(path, say), name)
     text = _submit.encoded(records).decode()
+    if len(text) > _submit.MOST_BYTES:
+        raise InputError(
+            f"these {len(records)} trials are {len(text) >> 20} MiB, and {_submit.MOST_BYTES >> 20} can be handed in; "
+            f"move {path} away, and measure with fewer rounds"
+        )
     if sys.stdin.isatty() and sys.stdout.isatty():
         click.echo_via_pager(text)
     else:

@@ -52,7 +52,8 @@ class Corpus:
         count = max(1, min(most, len(self.manifest.images)) * int(data.removeprefix("x")) // 16)
         if count > len(self.manifest.images):
             raise InputError(
-                f"data {data} is {count} images, and there are {len(self.manifest.images)}; --size large has more"
+                f"data {data} is {count} images, and there are {len(self.manifest.images)}; --size large has as many, "
+                f"unless a folder of images is named that has fewer"
             )
         return count
 

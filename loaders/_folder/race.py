@@ -15,7 +15,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
-import psutil
 
 from loaders import _durable, _words
 from loaders._advise import candidates
@@ -434,7 +433,7 @@ def prepare(wanted: Wanted, files: list[File], rate: float, heaviest: Sequence[i
         listed=listed(files[:SEVERAL]),
         heavier=[max(0, all_ - own) for all_, own in zip(heaviest, read, strict=False)],
         free=shutil.disk_usage(Path.cwd()).free,
-        ram=psutil.virtual_memory().total,
+        ram=machine.memory(),
         records=before,
     )
 

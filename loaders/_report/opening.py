@@ -103,10 +103,13 @@ def advice(comparisons: Sequence[Comparison]) -> list[Advice]:
 
 
 def _laws(comparison: Comparison, comparisons: Sequence[Comparison]) -> Mapping[str, Law]:
-    """Return the laws of memory of a comparison's default case, or of that of the question which has them for it."""
+    """Return the laws of memory of a comparison's default case, or of that of the question which has them for it.
+
+    What a loader holds of the data is a matter of its code: if none are of the same machine, those of another will do.
+    """
     known, machine = comparison.about.laws_from, comparison.environment.machine
-    of = [each for each in comparisons if each.question == known and each.environment.machine == machine]
-    found = next(iter(of), comparison)
+    of = [each for each in comparisons if each.question == known]
+    found = min(of, key=lambda each: each.environment.machine != machine, default=comparison)
     return found.laws_of(found.cases[0][0])
 
 
@@ -199,7 +202,8 @@ def _leanest(fit: Fitted, among: Sequence[Row], baseline: Row, *, over_all: bool
     without = next((row for row in lean if not row.optional), lean[0])
     gains = without is baseline or _is_faster(_timed(fit, without, baseline, over_all=over_all))
     found = without if gains else lean[0]
-    return baseline if _gains_nothing(_timed(fit, found, baseline, over_all=over_all)) else found
+    gains_nothing = _gains_nothing(_timed(fit, found, baseline, over_all=over_all))
+    return baseline if gains_nothing and baseline in among else found
 
 
 def _timed(fit: Fitted, row: Row, baseline: Row, *, over_all: bool) -> Judged | None:
@@ -262,7 +266,7 @@ def _of_one(
     is_leanest = is_known and all(_is_more(each, row) for each in level if each is not row)
     leanest = "the leanest" if len(level) > 2 else "the leaner"
     those = f"; {leanest if is_leanest else 'one'} of {len(level)} that cannot be told apart in time"
-    others = those if len(level) > 1 else ""
+    others = those if len(level) > 1 and row in level else ""
     if row is baseline:
         return _of_baseline(comparison, line, baseline, fit, among, others)
     judged = _timed(fit, row, baseline, over_all=over_all)
@@ -298,7 +302,12 @@ def _of_baseline(
         within = _within(comparison, baseline)
         doubt = f"whether `{first}` is faster than `{baseline.strategy}`{within}{so_far}: {_open(judged[first])}"
         return _Draft(line, 1.0, doubt)
-    said = f"none of the {len(judged)} others with the same output{so_far} is faster by as much as matters{others}"
+    if len(judged) == 1:
+        said = (
+            f"`{next(iter(judged))}`, the only other with the same output{so_far}, is not faster by as much as matters"
+        )
+    else:
+        said = f"none of the {len(judged)} others with the same output{so_far} is faster by as much as matters{others}"
     return _Draft(msgspec.structs.replace(line, because=said), None, "")
 
 

@@ -26,6 +26,11 @@ CORPUS = (
     f"JPEG file, may not carry over to others."
 )
 
+ORDER = (
+    "Most of these loaders keep one order in all epochs. `advise PHOTOS` writes some that shuffle anew in each and "
+    "need a quarter of the disk. The code of each is on the page and in `loaders/questions`."
+)
+
 BEGIN, END = "<!-- findings: begin (made by `make readme`) -->", "<!-- findings: end -->"
 README, PICTURE, RESULTS = Path("README.md"), Path("docs/selection-memory.svg"), Path("docs/results.md")
 CURES = Path("loaders/_probe/cures.json")
@@ -156,15 +161,27 @@ def _advice(lines: Sequence[opening.Advice], found: sets.ResultSet, comparisons:
     more = f"Besides these, {len(rest) - undecided} decided and {undecided} undecided: [results]({RESULTS.as_posix()})."
     measured = f"{_where(found, named)}; {versions}. Ratios have 95 % intervals over {over}."
     against = _baselines(shown, comparisons)
-    said = [opening.MATTERS, opening.ALIKE, _not_closed(named), PICTURES, against, more if rest else "", measured]
-    about = " ".join(filter(None, said))
-    return "\n".join([*_table(shown, found, comparisons), "", f"*{about}*"])
+    notes = [opening.ALIKE, ORDER, _not_closed(named), PICTURES, against, more if rest else ""]
+    return "\n".join(
+        [
+            *_table(shown, found, comparisons),
+            "",
+            f"*{opening.MATTERS} {measured}*",
+            "",
+            "<details><summary>What is compared, with what, and what is left out</summary>",
+            "",
+            *(f"* {note}" for note in notes if note),
+            "",
+            "</details>",
+            "",
+        ]
+    )
 
 
 def _not_closed(comparisons: Iterable[Comparison]) -> str:
     """Say of which questions the times end too early; empty if of none."""
     named = ", ".join(f"`{each.question}`" for each in comparisons if each.not_closed)
-    return f"Of {named}: {_words.NOT_CLOSED}" if named else ""
+    return f"Of {named}: {_words.NOT_CLOSED[0].lower()}{_words.NOT_CLOSED[1:]}" if named else ""
 
 
 def _where(found: sets.ResultSet, comparisons: Sequence[Comparison]) -> str:
@@ -181,7 +198,7 @@ def _baselines(lines: Sequence[opening.Advice], comparisons: Sequence[Comparison
         if any(f"than `{row.strategy}`" in line.because for line in lines if line.question == each.question)
     }
     said = "; ".join(f"`{name}`: {label.rstrip('.')}" for name, label in held.items())
-    return f"What they are held against: {said}." if said else ""
+    return f"The baselines. {said}." if said else ""
 
 
 def _first(lines: Sequence[opening.Advice]) -> list[opening.Advice]:

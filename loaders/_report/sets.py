@@ -135,8 +135,8 @@ def collect(root: Path, say: Callable[[str], None] = lambda _: None) -> list[Res
     """Return the result sets of the trial logs below ``root``: newest runs, then replaced ones, then older ones.
 
     For each question the newest run that finished a whole round is used, or else simply the newest. Cases that it left
-    out are taken from runs of the same commit; measurements of two commits are never joined. Whole runs that are not
-    used at all are then collected by commit. What an older instrument measured comes last.
+    out are taken from runs of the same commit; measurements of two commits, or with other packages, are never joined.
+    Whole runs that are not used at all are then collected by commit. What an older instrument measured comes last.
     """
     current: defaultdict[Origin, dict[str, list[Record]]] = defaultdict(dict)
     runs = _runs(root, say)
@@ -155,7 +155,7 @@ def collect(root: Path, say: Callable[[str], None] = lambda _: None) -> list[Res
     newest = [
         msgspec.structs.replace(
             _set(origin, "", place, calibrations[_machine(origin)]),
-            selftest=_selftest(root, origin.machine, say),
+            selftest=_selftest(root, origin, say),
             equivalences=_equivalences(root, origin, say),
             faults=_of_faults(root, origin, say),
             evidence=_of_evidence(root, origin, say),
@@ -179,9 +179,15 @@ def _commit(run: Sequence[Record]) -> str:
     return next((each.environment.commit[:8] for each in run if each.environment.commit), "")
 
 
-def _selftest(root: Path, machine: str, say: Callable[[str], None]) -> Selftest | None:
+def _code(run: Sequence[Record]) -> tuple[str, dict[str, str]]:
+    """Return the commit and the versions of packages, without which two runs are not joined."""
+    return _commit(run), surroundings(run).packages
+
+
+def _selftest(root: Path, origin: Origin, say: Callable[[str], None]) -> Selftest | None:
     found = [selftest.newest(path, say) for path in sorted(root.glob(f"*/{selftest.NAME}"))]
-    own = [each for each in found if each and each.environment.machine == machine]
+    where = origin.machine, origin.cpu
+    own = [each for each in found if each and (each.environment.machine, each.environment.cpu) == where]
     return max(own, key=lambda each: each.started, default=None)
 
 
@@ -239,7 +245,7 @@ def _newest(older: list[Record], newer: list[Record]) -> list[Record]:
     before = [record for record in older if record.case in again]
     if _key(newer) in map(_key, _by_run(older)) and not _pairs(newer) >= _pairs(before):
         return older
-    if older and _is_whole(newer) and _commit(newer) != _commit(older):
+    if older and _is_whole(newer) and _code(newer) != _code(older):
         return newer
     if not older or _is_whole(newer):
         # An older run keeps the cases that the question still has and that were not run again.

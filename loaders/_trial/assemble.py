@@ -134,7 +134,7 @@ def outcome(
         began=first.start,
         ended=timelines[-1].end,
         metrics=Metrics(
-            epoch_time=timing.whole_time(first) / shared,
+            epoch_time=(timing.epoch_time(first) + (timing.closing_time(in_all) or 0.0)) / shared,
             steady_time=steady_time,
             closing_time=None if steady_time is None or passes > 1 else timing.closing_time(read.steady),
             steady_epochs=None if steady_time is None else len(read.steady),

@@ -197,12 +197,13 @@ def measure(
     first, *steady = timing.cut(timelines, passes)
     during = steadily.Stretch(steady, list(zip(looks[::2], looks[1::2], strict=True)))
     is_steady = timing.steady_time([first, *steady], question.least_batches) is not None
+    if had_workers and is_steady:
+        during = steadily.Stretch()  # their memory was read during their first epochs, which took part of a core
     if is_steady and turns:
         imports.refuse(imported)  # before another trial waits for this one
         during = steadily.in_turn(during, Path(turns), epochs)
     elif is_steady:
-        # The memory of worker processes was read during their first epochs, which took part of a core.
-        during = steadily.least_disturbed(steadily.Stretch() if had_workers else during, epochs)
+        during = steadily.least_disturbed(during, epochs)
     built = None
     gc.collect()
     retained, allocator_held = above.resident(), above.allocator_held()

@@ -18,6 +18,8 @@ from loaders._trial.watch import run_trial
 ATTEMPTS = 2
 """A trial whose server has ended is run once more, with a new server."""
 
+WITHOUT = "--fresh, which `compare` and `check` have, does without forks"
+
 
 Groups = Mapping[tuple[str, ...], Mapping[str, Iterable[str]]]
 """By group of strategies (``group_of``), the modules that their trials need, each with the attributes that they use."""
@@ -101,7 +103,7 @@ class Forks:
         for _ in range(ATTEMPTS):
             server = self._server_of(trial)
             if server.reason:
-                raise InputError(f"trials cannot be forked: {server.reason}; use --fresh")
+                raise InputError(f"trials cannot be forked: {server.reason}; {WITHOUT}")
             record = None
             with contextlib.suppress(LostServerError):
                 record = run_trial(trial, corpus, server=server, **how)
@@ -110,6 +112,6 @@ class Forks:
         if record:
             return record
         raise InputError(
-            "the process that trials are forked from has ended twice; finished trials are kept, and --fresh does "
-            "without it"
+            "the process that trials are forked from has ended twice; finished trials are kept, and the same command "
+            f"goes on; {WITHOUT}"
         )

@@ -1,8 +1,9 @@
-"""A control group for one trial, where available: the kernel enforces the limits between two checks by the parent.
+"""Control groups: one for each trial, where available, and the limits of those that this process is in already.
 
-Only version 2 (https://docs.kernel.org/admin-guide/cgroup-v2.html), and only beside our own group: a group that has
-processes of its own cannot limit groups below it. On a desktop the user may write there; in a container or over SSH
-they usually may not.
+The kernel enforces a trial's limits between two checks by the parent: only in version 2
+(https://docs.kernel.org/admin-guide/cgroup-v2.html), and only beside our own group, as a group that has processes of
+its own cannot limit groups below it. On a desktop the user may write there; in a container or over SSH they usually may
+not.
 """
 
 from __future__ import annotations
@@ -18,6 +19,13 @@ import psutil
 ROOT = Path("/sys/fs/cgroup")
 OWN = Path("/proc/self/cgroup")
 PREFIX = "loaders-"
+
+MEMORY = {
+    "": ("", "memory.max", "memory.current", "file", "shmem"),
+    "memory": ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_cache", "total_shmem"),
+}
+"""By the controller that ``OWN`` names, in version 2 and in version 1: where its groups are, the files with their limit
+and with what is used, and what ``memory.stat`` calls the page cache and what of it is shared memory."""
 
 
 @contextlib.contextmanager
@@ -53,6 +61,32 @@ def _create(memory_limit: str, tasks: str) -> Path | None:
         group.rmdir()
         raise
     return group
+
+
+def limits() -> Iterator[tuple[int, int]]:
+    """Yield the bytes to which each group of this process is limited, and those that it may still take.
+
+    A container is such a group, and psutil tells the memory of its host. What the page cache takes of a group is given
+    up when its processes need it, unless it is shared memory. The group of a trial does not count.
+    """
+    for line in OWN.read_text().splitlines() if OWN.exists() else ():
+        _, controller, own = line.split(":", 2)
+        if controller in MEMORY:
+            place, *names = MEMORY[controller]
+            root = ROOT / place
+            # In a container the path may be that of the host; its own group is then what is mounted.
+            for inner in {Path(own.strip("/")), *Path(own.strip("/")).parents}:
+                if not inner.name.startswith(PREFIX):
+                    yield from _limit_of(root / inner, *names)
+
+
+def _limit_of(group: Path, limit: str, used: str, cached: str, shared: str) -> Iterator[tuple[int, int]]:
+    """Yield the limit of one group, unless it has none."""
+    with contextlib.suppress(OSError, ValueError):  # not there, or "max"
+        most = int((group / limit).read_text())
+        stat = group / "memory.stat"
+        taken = int((group / used).read_text()) - _field(stat, cached) + _field(stat, shared)
+        yield most, max(0, most - taken)
 
 
 def _remove_abandoned(place: Path) -> None:

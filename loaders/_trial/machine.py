@@ -18,7 +18,7 @@ from pathlib import Path
 import psutil
 
 from loaders._errors import InputError
-from loaders._trial import pagecache
+from loaders._trial import group, pagecache
 from loaders._trial.drain import cpu_time
 from loaders._trial.metrics import Disturbance
 from loaders._trial.record import Environment
@@ -102,7 +102,13 @@ MEMORY_SHARE = 0.8
 
 def default_memory_limit() -> int:
     """Return a trial's default memory limit in bytes."""
-    return int(psutil.virtual_memory().available * MEMORY_SHARE)
+    free = [psutil.virtual_memory().available, *(free for _, free in group.limits())]
+    return int(min(free) * MEMORY_SHARE)
+
+
+def memory() -> int:
+    """Return the bytes of memory that this process and others may take together: the machine's, or a container's."""
+    return min([psutil.virtual_memory().total, *(most for most, _ in group.limits())])
 
 
 def cores() -> int:
@@ -118,7 +124,7 @@ def environment(*, threads: dict[str, int], memory_method: str, records: Iterabl
     return Environment(
         cpu=processor(),
         cores=cores(),
-        memory=psutil.virtual_memory().total,
+        memory=memory(),
         system=platform.system(),
         kernel=platform.release(),
         allocator=_allocator(),

@@ -95,8 +95,9 @@ class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
         Seconds | None,
         figure(
             "s",
-            "From just before the strategy is built to the end of the first epoch, when its iterator is gone, so a "
-            "strategy that does its work when it is called is charged like one that does it when it is iterated.",
+            "From just before the strategy is built to the last batch of the first epoch, and the mean of what it "
+            "takes to drop an iterator. So a strategy that does its work when it is called is charged like one that "
+            "does it when it is iterated.",
             name="epoch",
             scale="ratio",
             tracked=True,

@@ -47,11 +47,6 @@ def epoch_time(timeline: Timeline) -> float:
     return timeline.end - timeline.start - sum(timeline.paused)
 
 
-def whole_time(timeline: Timeline) -> float:
-    """Return the seconds from building to the time when the iterator is gone, and the next epoch can begin."""
-    return epoch_time(timeline) + timeline.closing
-
-
 def passes(timeline: Timeline, count: int) -> list[Timeline]:
     """Cut a timeline of several passes (``repeat``) into one for each pass, at the batches nearest the passes' ends.
 
@@ -101,15 +96,15 @@ def _running_time(timelines: Sequence[Timeline], least: int) -> float | None:
     return statistics.median(map(epoch_time, timelines[1:]))
 
 
-def closing_time(steady: Sequence[Timeline]) -> float | None:
+def closing_time(epochs: Sequence[Timeline]) -> float | None:
     """Return the seconds that it takes to drop the iterator after an epoch; ``None`` without any epoch.
 
     The mean, as tf.data takes either a millisecond or up to as long again as the epoch, so that a median would be one
     of them by chance: its thread that tunes looks after 10 · (2^k - 1) ms whether the iterator is gone, and often
-    sleeps through being woken (TensorFlow 2.21: with epochs of 0.65 s, 5 of 12 took 1.27 s; none did with
-    ``options.autotune.enabled = False``).
+    sleeps through being woken (TensorFlow 2.21: with epochs of 0.65 s, 7 of 24 took 1.27 s; none of 12
+    did with ``options.autotune.enabled = False``).
     """
-    return statistics.fmean(each.closing for each in steady) if steady else None
+    return statistics.fmean(each.closing for each in epochs) if epochs else None
 
 
 SETTLED, MOST_EPOCHS = 0.5, 20

@@ -11,6 +11,9 @@ of 640x480, or mosaics of such crops, 1600x1200 (2mp) and 4000x3000 (12mp); thei
 ``_q98`` says. A half or a quarter of the corpus's own files is smaller than 224x224, and is enlarged to it: what
 decoding reduced gains, and costs in quality, larger files show.
 
+Each library is called as its users write it: TensorFlow's ``.numpy()`` and Pillow's ``convert("RGB")`` copy the picture
+once more.
+
 *Not measured.* Colour spaces other than RGB, and decoding on accelerators.
 
 *Invisible when* a training step takes longer than decoding its batch, or pixels are kept decoded.

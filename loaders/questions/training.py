@@ -88,4 +88,4 @@ for build in (
     turboloader.turboloader,
     ray.ray_data,
 ):
-    also("training", build, quick=build in (pool.path_generator_pool, mapped.memory_map))
+    also("training", build, quick=build in (memory.load_all, pool.path_generator_pool, mapped.memory_map))

@@ -69,6 +69,21 @@ def test_without_a_step_loading_alone_counts() -> None:
     assert (found.recommended, found.bottleneck) == ("fast", None)
 
 
+@pytest.mark.parametrize("step", [0.0, 0.05])
+def test_no_step_hides_what_closing_an_epoch_takes(step: float) -> None:
+    """0.3 s for 640 samples, in 20 batches. It is a part of the steady time."""
+    (*_, amount) = AHEAD.amounts
+    steady = {index: seconds + 0.3 for index, seconds in amount.steady.items()}
+    closed = msgspec.structs.replace(amount, steady=steady, closing=dict.fromkeys(steady, 0.3))
+    asked = Settings(2**30, step)
+    without, with_ = (
+        reckon([msgspec.structs.replace(AHEAD, amounts=[each])], asked).waits["ahead"] for each in (amount, closed)
+    )
+    more = {index: with_[index] - without[index] for index in without}
+    # The first epoch, which is taken to have none here, takes as much less beyond a later one, once in all epochs.
+    assert more == pytest.approx(dict.fromkeys(without, 0.3 / 20), rel=0.06)
+
+
 def test_the_simplest_is_the_one_with_least_to_it() -> None:
     same = [
         Candidate("converts", converts=True, lines=1, amounts=planted(0.0005, convert=0.0)),

@@ -137,13 +137,13 @@ def test_servers_that_keep_ending_are_an_error_with_its_remedy(monkeypatch: pyte
     Servers(monkeypatch, 1, 2)
     with Forks({}) as served:
         served.run(TRIAL, CORPUS)
-        with pytest.raises(InputError, match="finished trials are kept, and --fresh does without it"):
+        with pytest.raises(InputError, match="finished trials are kept, and the same command goes on; --fresh"):
             served.run(TRIAL, CORPUS)
 
 
 def test_a_server_that_cannot_fork_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     Servers(monkeypatch, reason="its imports have started 3 threads")
-    with Forks({}) as served, pytest.raises(InputError, match="its imports have started 3 threads; use --fresh"):
+    with Forks({}) as served, pytest.raises(InputError, match="its imports have started 3 threads; --fresh, which"):
         served.run(TRIAL, CORPUS)
 
 

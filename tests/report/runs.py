@@ -17,6 +17,7 @@ def write_log(
     machine: str = "box",
     *,
     tensorflow: str = "2.21",
+    numpy: str = "9.9",
     commit: str = "",
     cpu: str = "A CPU",
     variables: dict[str, str] | None = None,
@@ -27,7 +28,7 @@ def write_log(
         cores=2,
         memory=2**34,
         python="3.11.7",
-        packages={"numpy": "9.9", "tensorflow": tensorflow},
+        packages={"numpy": numpy, "tensorflow": tensorflow},
         commit=commit,
         variables=variables or {},
     )

@@ -19,7 +19,6 @@ from loaders._trial.record import Record
 from tests.test_rows import record
 
 MIB = 2**20
-SMALL = {"scale": "224x224"}
 
 
 def _rows(rounds: int = 2, **seconds: float) -> list[Row]:

@@ -277,7 +277,7 @@ def test_how_often_the_check_is_wrong_is_shown_for_its_machine(tmp_path: Path) -
     write_log(tmp_path, run_of("a"))
     for machine, kind in (("box", "nothing"), ("other", "+8 MiB")):
         outcome = Outcome(kind, Judgement("no difference", Estimate(1.0, 0.98, 1.02, 8), 1.0, 1.0, 8), None)
-        checked = Checked("k", kind, "2026-01-01T00:00:00+00:00", outcome, Environment(machine=machine))
+        checked = Checked("k", kind, "2026-01-01T00:00:00+00:00", outcome, Environment(machine=machine, cpu="A CPU"))
         path = tmp_path / machine / selftest.NAME
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(msgspec.json.encode(checked) + b"\n")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -172,7 +173,8 @@ def test_each_question_says_its_own_commit(tmp_path: Path) -> None:
     }
 
 
-def test_what_two_commits_measured_is_never_joined(tmp_path: Path) -> None:
+@pytest.mark.parametrize("other", [{"commit": "b" * 40}, {"commit": "a" * 40, "numpy": "9.10"}])
+def test_what_two_commits_or_packages_measured_is_never_joined(tmp_path: Path, other: dict[str, Any]) -> None:
     def run(name: str, started: str, images: list[str]) -> list[Record]:
         names = ("numpy_to_numpy", "numpy_to_list")
         return [
@@ -182,11 +184,10 @@ def test_what_two_commits_measured_is_never_joined(tmp_path: Path) -> None:
         ]
 
     write_log(tmp_path, run("a", "2026-01-01T00:00:00+00:00", ["500", "2000"]), commit="a" * 40)
-    write_log(tmp_path, run("b", "2026-01-02T00:00:00+00:00", ["2000"]), commit="b" * 40)
-    newest, replaced = sets.collect(tmp_path)
+    write_log(tmp_path, run("b", "2026-01-02T00:00:00+00:00", ["2000"]), **other)
+    newest = sets.collect(tmp_path)[0]
     assert {row.case["images"] for row in newest.comparisons[0].rows} == {"2000"}
-    assert {row.commit for row in newest.comparisons[0].rows} == {"bbbbbbbb"}
-    assert replaced.commit == "aaaaaaaa"
+    assert {row.commit for row in newest.comparisons[0].rows} == {other["commit"][:8]}
 
 
 def test_processors_are_kept_apart_whatever_the_machine_is_called(tmp_path: Path) -> None:

@@ -4,10 +4,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import psutil
 import pytest
 
-from loaders._trial import group
+from loaders._trial import group, machine
 
 
 class TestGroup:
@@ -75,3 +77,49 @@ class TestGroup:
         assert (group.held(tmp_path), group.out_of_memory(tmp_path)) == (True, True)
         gone = tmp_path / "gone"  # a keeper removes it if its server has ended
         assert (group.held(gone), group.out_of_memory(gone)) == (False, False)
+
+
+GIB = 2**30
+
+
+@pytest.mark.parametrize(
+    ("told", "where", "version"),
+    [
+        ("0::/app.slice/terminal.scope", "app.slice", ""),  # of a parent
+        ("0::/app.slice/loaders-1-ab", "app.slice", ""),  # of a trial, whose own limit is another matter
+        ("0::/", "", ""),  # in a container
+        ("4:memory:/docker/1a2b", "memory", "memory"),
+    ],
+)
+def test_a_containers_memory_is_what_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: str, where: str, version: str
+) -> None:
+    """Of 4 GiB, 3.5 are used, and one of these is page cache that can be given up."""
+    for name, limit in (("terminal.scope", "max"), ("loaders-1-ab", "12345")):
+        inner = tmp_path / "app.slice" / name
+        inner.mkdir(parents=True)
+        (inner / "memory.max").write_text(f"{limit}\n")
+        (inner / "memory.current").write_text("1\n")
+    place = tmp_path / where
+    place.mkdir(exist_ok=True)
+    _, most, used, cached, shared = group.MEMORY[version]
+    (place / most).write_text(f"{4 * GIB}\n")
+    (place / used).write_text(f"{7 * GIB // 2}\n")
+    (place / "memory.stat").write_text(f"anon {2 * GIB}\n{cached} {3 * GIB // 2}\n{shared} {GIB // 2}\n")
+    (tmp_path / "own").write_text(f"9:name=systemd:/x:y\n{told}\n")
+    monkeypatch.setattr(group, "ROOT", tmp_path)
+    monkeypatch.setattr(group, "OWN", tmp_path / "own")
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(total=64 * GIB, available=60 * GIB))
+    assert list(group.limits()) == [(4 * GIB, 3 * GIB // 2)]
+    assert machine.memory() == 4 * GIB
+    assert machine.default_memory_limit() == int(3 * GIB // 2 * machine.MEMORY_SHARE)
+    (place / most).write_text(f"{2**63 - 4096}\n")
+    assert machine.memory() == 64 * GIB, "no limit, as version 1 says it"
+
+
+def test_without_control_groups_the_machines_memory_is_what_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group, "OWN", tmp_path / "none")
+    assert list(group.limits()) == []
+    assert machine.memory() == psutil.virtual_memory().total

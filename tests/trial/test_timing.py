@@ -21,7 +21,6 @@ from loaders._trial.timing import (
     start_time,
     steady_time,
     wait_time,
-    whole_time,
 )
 
 A = Timeline(start=10.0, asked=[10.5, 13.1, 14.2], received=[13.0, 14.0, 15.0], end=15.5, samples=[4, 4, 2])
@@ -174,7 +173,6 @@ def test_a_steady_epoch_is_closed_before_the_next_and_that_takes_its_mean() -> N
     closed = [dataclasses.replace(each, closing=seconds) for each, seconds in zip(epochs, (9, 0, 0, 2, 0), strict=True)]
     assert closing_time(closed[1:]) == pytest.approx(0.5)
     assert steady_time(closed) == pytest.approx(0.5 + 0.5)
-    assert whole_time(closed[0]) == pytest.approx(0.5 + 9)
     assert epoch_time(closed[0]) == pytest.approx(0.5)
     assert start_time(closed) == start_time(epochs), "a batch's share of an epoch has no part of that"
     assert is_settled(closed[1:3]) == is_settled(epochs[1:3]), "how many are run does not depend on it"

@@ -56,7 +56,7 @@ def _cluster(_: Job[Any]) -> Iterator[None]:
 
 @variant(tier="same purpose", optional=("ray",), serve=_cluster, only={"storage": ("slow",)})
 def ray_data(job: Job[Files]) -> Iterable[Batch]:
-    """Ray Data, OpenCV decoding, with as many reads under way as two workers have."""
+    """Ray Data, OpenCV decoding; as many tasks as two workers have reads, but its times are those of one at a time."""
     import time
 
     import ray
