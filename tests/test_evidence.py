@@ -123,7 +123,7 @@ def test_rounds_that_stop_as_soon_as_anything_seems_to_differ_are_found_out(
     monkeypatch.setattr(plans, "LEAST_ROUNDS", 3)
     monkeypatch.setattr(schedule, "LOOKS", tuple(range(3, 24)))
     monkeypatch.setattr(schedule, "SURE", 0.0)
-    missed = [count.what for count in _evidence.rounds_by_need(newest, 60) if not count.is_reached]
+    missed = [count.what for count in _evidence.rounds_by_need(newest, 120) if not count.is_reached]
     assert "rounds by need: what takes as long as its baseline is said to differ" in missed
 
 
@@ -139,7 +139,7 @@ def test_a_check_that_looks_too_often_is_found_out(
     published: Noise, monkeypatch: pytest.MonkeyPatch, in_turn: bool
 ) -> None:
     monkeypatch.setattr(judge, "ALIKE_LEVEL", 0.05)
-    assert not _evidence.missed(published, 30, in_turn=in_turn).is_reached
+    assert not _evidence.missed(published, 120, in_turn=in_turn).is_reached
 
 
 @pytest.mark.parametrize(("shared", "own", "correlation"), [(0.2, 0.1, 0.8), (0.0, 0.1, 0.0)])
@@ -242,8 +242,19 @@ def test_the_law_of_memory_is_tested_on_each_machine_with_its_own_run() -> None:
         further = made.run(level, 3, amounts={_evidence.FURTHER: 2560}, name="", where=where)
         return [*made.run(level, where=where), *further]
 
-    within, beyond = _evidence.foreseen([*measured("box", 20.0), *measured("other", 60.0)])
+    records = [*measured("box", 20.0), *measured("other", 60.0)]
+    within, beyond = _evidence.foreseen(records)
     assert (within.share, within.repetitions, beyond.share) == (1.0, 6, 0.0)
+    elsewhere = [
+        msgspec.structs.replace(
+            each,
+            case={**each.case, "augment": "on"},
+            metrics=msgspec.structs.replace(each.metrics, needed_memory=2**40),
+        )
+        for each in records
+        if each.case["data"] == _evidence.FURTHER
+    ]
+    assert _evidence.foreseen([*records, *elsewhere]) == [within, beyond], "those of another case do not count"
 
 
 @pytest.mark.parametrize(("name", "function"), [("replay", "replayed"), ("law", "foreseen")])

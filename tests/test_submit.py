@@ -248,8 +248,19 @@ def test_the_file_is_shown_before_it_is_written(run: Callable[..., Result], tmp_
     assert (there.exit_code, "eve exists: choose another name" in there.stderr) == (2, True)
     again = run("ada", "--yes")
     assert (again.exit_code, "choose another name" in again.stderr) == (2, True)
+    mine = run("mine", "--yes")
+    assert (mine.exit_code, "delete" in mine.stderr, "stay there" in mine.stderr) == (2, False, True)
     checked = run("ada", "--check")
     assert (checked.exit_code, "2 trials, all as they should be" in checked.stdout) == (0, True)
+
+
+def test_what_would_be_refused_for_its_size_is_not_written(
+    run: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_submit, "MOST_BYTES", 1000)
+    refused = run("ada", "--yes")
+    assert (refused.exit_code, "these 2 trials are 0 MiB" in refused.stderr) == (2, True)
+    assert not (tmp_path / "results" / "ada").exists()
 
 
 def test_an_interruption_at_its_question_is_no_bug(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -188,10 +188,13 @@ def test_a_check_that_judged_nothing_is_none(tmp_path: Path) -> None:
     assert (tally.checks, tally.alarms) == (2, 1)
 
 
-def test_checks_with_other_versions_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("name", "other"), [("packages", {"numpy": "0.1"}), ("processor", "Another")])
+def test_checks_with_other_versions_or_processors_are_told_apart(
+    monkeypatch: pytest.MonkeyPatch, name: str, other: object
+) -> None:
     before = selftest.key()
     assert selftest.key() == before
-    monkeypatch.setattr(machine, "packages", lambda: {"numpy": "0.1"})
+    monkeypatch.setattr(machine, name, lambda: other)
     assert selftest.key() != before
 
 

@@ -275,16 +275,18 @@ def test_memory_over_the_data_is_a_chart_and_a_table(tmp_path: Path) -> None:
 
 def test_how_often_the_check_is_wrong_is_shown_for_its_machine(tmp_path: Path) -> None:
     write_log(tmp_path, run_of("a"))
-    for machine, kind in (("box", "nothing"), ("other", "+8 MiB")):
+    counted = (("box", "A CPU", "nothing"), ("other", "A CPU", "+8 MiB"), ("box", "B", "+10 % of time"))
+    for machine, cpu, kind in counted:
         outcome = Outcome(kind, Judgement("no difference", Estimate(1.0, 0.98, 1.02, 8), 1.0, 1.0, 8), None)
-        checked = Checked("k", kind, "2026-01-01T00:00:00+00:00", outcome, Environment(machine=machine, cpu="A CPU"))
-        path = tmp_path / machine / selftest.NAME
+        checked = Checked("k", kind, "2026-01-01T00:00:00+00:00", outcome, Environment(machine=machine, cpu=cpu))
+        path = tmp_path / f"{machine} {cpu}" / selftest.NAME
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(msgspec.json.encode(checked) + b"\n")
     text = Parsed(page.render(sets.collect(tmp_path))).text
     assert "How often the performance check is wrong" in text
     assert "0 (0%)" in text
     assert "+8 MiB" not in text, "another machine's"
+    assert "+10 % of time" not in text, "another processor's"
 
 
 def test_whether_forks_measure_the_same_is_shown_for_its_machine_and_processor(tmp_path: Path) -> None:
