@@ -607,8 +607,10 @@ def test_where_one_amount_was_measured_the_laws_are_those_of_the_same_loaders() 
     words = r"a step takes 10\d ms \([\d.]+ to 10\d\) instead of 20\d ms \(\d+ to 20\d\)"
     assert re.search(words, pool.because), "a loader that takes the step's core slows the step, without a wait"
     elsewhere = msgspec.structs.replace(sized, environment=msgspec.structs.replace(sized.environment, machine="other"))
-    assert opening.advice([trained, elsewhere, sized])[:2] == [fits, pool]
     assert opening.advice([trained, elsewhere])[:2] == [fits, pool], "laws of another machine will do"
+    fatter = msgspec.structs.replace(_sized(seconds, {"load_all": 5.0}, {}), environment=elsewhere.environment)
+    assert opening.advice([trained, fatter])[0] != fits
+    assert opening.advice([trained, fatter, sized])[0] == fits, "and of the same machine are better"
     (only,) = opening.advice([trained])
     assert only.strategy == "load_all"
     assert only.when.endswith(" (up to 640 samples)")

@@ -278,7 +278,8 @@ def test_how_often_the_check_is_wrong_is_shown_for_its_machine(tmp_path: Path) -
     counted = (("box", "A CPU", "nothing"), ("other", "A CPU", "+8 MiB"), ("box", "B", "+10 % of time"))
     for machine, cpu, kind in counted:
         outcome = Outcome(kind, Judgement("no difference", Estimate(1.0, 0.98, 1.02, 8), 1.0, 1.0, 8), None)
-        checked = Checked("k", kind, "2026-01-01T00:00:00+00:00", outcome, Environment(machine=machine, cpu=cpu))
+        started = f"2026-01-0{2 if cpu == 'B' else 1}T00:00:00+00:00"
+        checked = Checked("k", kind, started, outcome, Environment(machine=machine, cpu=cpu))
         path = tmp_path / f"{machine} {cpu}" / selftest.NAME
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(msgspec.json.encode(checked) + b"\n")
