@@ -140,19 +140,21 @@ def _lettered(decision: Decision, among: Sequence[Candidate]) -> str:
 
 
 def _paces(candidate: Candidate, *, steady: bool) -> dict[str, list[Any]]:
-    """Return seconds by round: for the loader on its own and for the wait of a slow consumer, a sample; and once.
+    """Return seconds by round: for the loader on its own, closing, and the wait of a slow consumer, a sample; and once.
 
     ``once`` holds what a conversion and the first epoch add, for each number of samples that the page offers.
     """
     if not candidate.amounts:
-        return {"load": [], "wait": [], "once": [[] for _ in SAMPLES]}
+        return {"load": [], "closed": [], "wait": [], "once": [[] for _ in SAMPLES]}
     amount = candidate.largest
     epochs = amount.steady if steady and amount.steady else amount.first
-    load = {index: seconds / amount.samples for index, seconds in epochs.items()}
+    closed = {index: amount.closing.get(index, 0.0) / amount.samples for index in epochs}
+    load = {index: seconds / amount.samples - closed[index] for index, seconds in epochs.items()}
     slow = {index: each * amount.batches / amount.samples for index, each in amount.wait.items()}
     once = [once_of(candidate, samples, steady=steady) for samples in SAMPLES]
     return {
         "load": list(load.values()),
+        "closed": list(closed.values()),
         "wait": [slow.get(index, each) for index, each in load.items()],
         "once": [[float(f"{found[index]:.4g}") for index in load] for found in once],
     }

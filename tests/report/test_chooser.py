@@ -117,6 +117,28 @@ def test_the_page_shows_what_was_decided(opened: Page, case: golden.Case) -> Non
         assert (covers in advice) == (chooser.LETTERS["not measured"] in case.kinds), "a ceiling is not to be used"
 
 
+def test_the_page_counts_what_closing_an_epoch_takes_as_python_does(opened: Page) -> None:
+    choice = golden.choice_of("quiet")
+    among = []
+    for each in filter(lambda each: each.amounts, choice.candidates):
+        *fewer, most = each.amounts
+        steady = {index: seconds + 0.3 for index, seconds in most.steady.items()}
+        closed = msgspec.structs.replace(most, steady=steady, closing=dict.fromkeys(steady, 0.3))
+        among.append(msgspec.structs.replace(each, amounts=[*fewer, closed]))
+    embedded = chooser.embedded(msgspec.structs.replace(choice, candidates=among))["strategies"]
+    place = {"samples": chooser.SAMPLES.index(10_000)}
+    for step in (0.0, 0.05):
+        asked = Settings(2**30, step, 32, 10_000, 20)
+        reckoned = reckon(among, asked)
+        found = opened.evaluate(
+            "([every, asked]) => every.map((each) => waitOf(each, asked)[0])",
+            [embedded, {**msgspec.to_builtins(asked), "place": place}],
+        )
+        for each, wait in zip(embedded, found, strict=True):
+            expected = estimate(list(reckoned.waits[each["name"]].values()), "linear").value
+            assert wait == pytest.approx(expected, rel=1e-3)
+
+
 def test_hostile_words_are_words(opened: Page) -> None:
     opened.get_by_label("Choose a strategy for").select_option(index=len(golden.RUNS))
     opened.locator(".fits summary").click()

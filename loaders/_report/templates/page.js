@@ -396,11 +396,11 @@ const decisionOf = ({ values, kinds }, choice, asked) => {
   };
 };
 const RANK = ["recommended", "as good", "slower", "undecided", "not worth installing", "does not fit", "memory unknown", "time unknown"];
-const waitOf = ({ load, wait, once }, { step, batch, samples, epochs, place }) =>
+const waitOf = ({ load, closed, wait, once }, { step, batch, samples, epochs, place }) =>
   meanOf(
     load.map((each, index) => {
       const behind = step ? Math.max(each * batch - step, wait[index] * batch) : each * batch;
-      return behind + (once[place.samples][index] * batch) / (epochs * samples);
+      return behind + closed[index] * batch + (once[place.samples][index] * batch) / (epochs * samples);
     }),
   );
 const verdictOf = (one, isDecided) =>
