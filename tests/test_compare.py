@@ -661,6 +661,30 @@ def test_other_amounts_of_data_are_forked_from_the_first_round_on(corpus: Corpus
     assert fresh == {(0, "x16"), (1, "x16"), (2, "x16")}
 
 
+@pytest.mark.parametrize(
+    ("question", "given", "from_round"),
+    [
+        ("batching", {"all_cases": False}, plans.FRESH_ROUNDS),
+        ("batching", {"all_cases": True}, 0),
+        ("caching", {"all_cases": False}, 0),  # all of its cases
+        ("batching", {"all_cases": False, "rounds": 4}, 0),  # too few would be left
+        ("batching", {"all_cases": False, "fresh": True}, 0),  # all pair with each other
+        ("batching", {"only": {"data": "x4", "augment": "off"}}, 0),
+    ],
+)
+def test_other_amounts_of_data_have_no_round_that_pairs_with_nothing(
+    corpus: Corpus, served: type[Server], question: str, given: dict[str, Any], from_round: int
+) -> None:
+    full = Corpus(corpus.root, msgspec.structs.replace(corpus.manifest, size="full"))
+    planned = _compare.plan(question, full, **given)
+    without_settings = tuple(filter(planned.may_fork, planned.strategies))
+    planned = dataclasses.replace(planned, strategies=without_settings)
+    rounds = range(planned.whole_rounds)
+    for case in planned.cases:
+        found = [index for index in rounds if planned.beforehand(index, case)]
+        assert found == [*rounds[0 if case["data"] == "x16" else from_round :]]
+
+
 @pytest.mark.parametrize("raises", [True, False])
 def test_a_lost_server_is_replaced_and_the_trial_runs_once_more(
     planned: Plan, runner: Runner, served: type[Server], monkeypatch: pytest.MonkeyPatch, raises: bool

@@ -12,7 +12,7 @@ from loaders._advise import coverage
 from loaders._advise.choose import Amount, Candidate
 from loaders._advise.words import Source
 from loaders._law import AMOUNTS
-from loaders._rows.figures import first_epochs, value
+from loaders._rows.figures import first_epochs, is_not_closed, value
 from loaders._trial.imports import is_found
 from loaders._trial.record import SCHEMA, Record, surroundings
 
@@ -86,8 +86,8 @@ def pick(records: Sequence[Record], question: str, case: Mapping[str, str], own:
 
 def _coverage(run: Sequence[Record], case: Mapping[str, str]) -> coverage.Coverage:
     """Return how many strategies a run has measured in a case, and in how many rounds."""
-    rounds = _rounds_of(run, case)
-    return coverage.of(map(len, rounds.values()), surroundings(run), max(each.started for each in run))
+    counts, started = map(len, _rounds_of(run, case).values()), max(each.started for each in run)
+    return coverage.of(counts, surroundings(run), started, is_closed=not any(map(is_not_closed, run)))
 
 
 def _rounds_of(run: Sequence[Record], case: Mapping[str, str]) -> dict[str, set[int]]:

@@ -37,6 +37,8 @@ class Coverage(NamedTuple):
     rounds
         Of the middle one of them. Only as many count as every strategy gets: more of them go to what is still open,
         and a noisy machine would win.
+    is_closed
+        Whether its epochs end when their iterators are gone; those of older trials end at the last batch.
     """
 
     machine: str
@@ -44,19 +46,21 @@ class Coverage(NamedTuple):
     versions: tuple[str, str]
     strategies: int
     rounds: int
+    is_closed: bool
 
 
-def of(rounds: Iterable[int], environment: Environment, started: str) -> Coverage:
+def of(rounds: Iterable[int], environment: Environment, started: str, *, is_closed: bool) -> Coverage:
     """Return the coverage of strategies that have so many rounds each."""
     counts = sorted(rounds)
     middle = min(counts[len(counts) // 2], LEAST_ROUNDS) if counts else 0
     versions = environment.python, environment.packages.get("tensorflow", "")
-    return Coverage(environment.machine, started, versions, len(counts), middle)
+    return Coverage(environment.machine, started, versions, len(counts), middle, is_closed)
 
 
 def most(found: Iterable[T], covers: Callable[[T], Coverage]) -> T | None:
-    """Return what covers most, in strategies times rounds; of several, that of the published machine, then the newest.
+    """Return what covers most, in strategies times rounds.
 
+    Of several alike it is what ``is_closed``, then that of the published machine, then the newest.
     Other versions are no match: those of the published machine count, or else the newest.
     """
     known = [(covers(each), each) for each in found]
@@ -64,7 +68,11 @@ def most(found: Iterable[T], covers: Callable[[T], Coverage]) -> T | None:
         return None
     versions = max(known, key=lambda pair: _precedence(pair[0]))[0].versions
     alike = [pair for pair in known if pair[0].versions == versions]
-    return max(alike, key=lambda pair: (pair[0].strategies * pair[0].rounds, *_precedence(pair[0])))[1]
+    return max(alike, key=lambda pair: (_amount(pair[0]), pair[0].is_closed, *_precedence(pair[0])))[1]
+
+
+def _amount(coverage: Coverage) -> int:
+    return coverage.strategies * coverage.rounds
 
 
 def _precedence(coverage: Coverage) -> tuple[bool, str]:

@@ -90,6 +90,18 @@ def an_epoch_ends_with_its_last_batch(figures: Figures) -> Found:
     return [part_of(less_than(closing, SLIGHT * (time.value - closing.value)), below())], said
 
 
+@claim("D6", "Dataset.from_generator slows down the Python code of its generator.")
+def from_generator_slows_its_process(figures: Figures) -> Found:
+    """Time ratio of the same loader with malloc's threshold set back, in steps of 20 ms, interval below 1; not if any
+    gain is smaller than 1.1.
+
+    No write-up says so; TensorFlow sets the threshold against a leak (tensorflow/tensorflow#65675).
+    """
+    name = "pool_from_generator"
+    part, said = ratio(figures, "training", f"{name}_mmap_threshold", name, "times", gain(NOTICEABLE))
+    return [part], said
+
+
 def _follows(figures: Figures, name: str, law: Law) -> Part:
     """Test whether a loader of ``batching`` needs more memory for more data: by the law's slope, where it has one."""
     if law.kind == "unknown":

@@ -75,6 +75,9 @@ class Batches:
         return source(self.made, self._name, bounded=self._steps is not None)
 
     def __iter__(self) -> Iterator[Batch]:
+        return _Epoch(self, self._delivered())
+
+    def _delivered(self) -> Iterator[Batch]:
         if self.failed:
             return
         try:
@@ -87,9 +90,11 @@ class Batches:
             raise
         except Exception as error:  # noqa: BLE001 - whatever the user's code raises
             self.failed = FailedError(self._step, error)
-        finally:
-            if self._steps is None:
-                self._running = None  # and its buffers
+
+    def end_epoch(self) -> None:
+        """Drop the iterator of an epoch and its buffers, unless the next goes on where this one has ended."""
+        if self._steps is None:
+            self._running = None
 
     def _read(self) -> Iterator[Batch]:
         number = 0  # `enumerate` would hold a batch while the next one is made
@@ -122,6 +127,22 @@ class Batches:
         while self._step > before:
             before = self._step
             yield from self._begun()
+
+
+class _Epoch(Iterator[Batch]):
+    """The batches of one epoch; whoever drops it drops the pipeline's iterator, after the last batch and not with it.
+
+    tf.data may take as long for that as for the epoch.
+    """
+
+    def __init__(self, batches: Batches, delivered: Iterator[Batch]) -> None:
+        self._batches, self._delivered = batches, delivered
+
+    def __next__(self) -> Batch:
+        return next(self._delivered)
+
+    def __del__(self) -> None:
+        self._batches.end_epoch()
 
 
 def source(made: Any, name: str, *, bounded: bool) -> Iterable[Any]:

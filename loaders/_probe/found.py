@@ -38,6 +38,10 @@ FIGURES: dict[str, Scale] = {
 """Fields of ``Metrics``, and how trials vary."""
 
 
+CLOSES_LATE = 0.1
+"""Share of a steady epoch above which it is said what dropping the iterator takes."""
+
+
 class Waits(msgspec.Struct, frozen=True):
     """How long a step waits for its batch, in seconds: the medians over trials of two percentiles."""
 
@@ -61,6 +65,8 @@ class Found(msgspec.Struct, frozen=True):
         Whether loading holds up training.
     steps
         The batches of an epoch, if they were given.
+    closing
+        The longest that any trial took to drop the iterator of a steady epoch, in seconds (the mean of its epochs).
     growth
         The verdict on memory over the steps; ``grows`` says it in one word, over all trials.
     has_workers
@@ -75,6 +81,7 @@ class Found(msgspec.Struct, frozen=True):
     trials: int
     figures: dict[str, Estimate]
     highest: int
+    closing: float
     waits: Waits | None
     bottleneck: Answer
     grows: Answer
@@ -88,6 +95,12 @@ class Found(msgspec.Struct, frozen=True):
     epochs: int
     failure: str
     environment: Environment
+
+    @property
+    def closes_late(self) -> bool:
+        """Whether a trial spent a good part of an epoch on dropping its iterator, after the last batch."""
+        steady = self.figures.get("steady_time")
+        return steady is not None and self.closing > CLOSES_LATE * steady.value
 
     @property
     def utilisation(self) -> float | None:
@@ -129,6 +142,7 @@ def found(plan: asked.Asked, records: Sequence[Record]) -> Found:
         trials=len(good),
         figures={name: each for name, each in figures.items() if each},
         highest=max(int(value(each, "peak_memory") or each.metrics.peak_memory or 0) for each in records),
+        closing=max((each.metrics.closing_time or 0.0 for each in good), default=0.0),
         waits=_waits([each.p50 for each in waits], [each.p99 for each in waits]) if waits else None,
         bottleneck=_bottleneck(figures["wait_time"], plan.step),
         grows=_grows(growths),

@@ -55,6 +55,8 @@ def _answer(found: Found) -> Iterator[str]:
     if found.grows == "yes" and found.growth:
         yield f"Memory grows{growth_in_words(found.growth).removeprefix('growing')}."
     yield from _bottleneck(found)
+    if found.closes_late:
+        yield _closing(found)
     if found.grows == "no" and found.growth:
         yield f"Memory does not grow: {growth_in_words(found.growth)}."
     elif found.grows == "undecided" and found.growth:
@@ -76,6 +78,21 @@ def _bottleneck(found: Found) -> Iterator[str]:
         yield f"It is not your loader: {said}, less than {percent(KEEPS_UP)} of the step."
     else:
         yield f"Whether loading holds up training is undecided: {said}; more trials would decide."
+
+
+def _closing(found: Found) -> str:
+    """Say what an epoch took after its last batch, and what helps."""
+    said = (
+        f"An epoch does not end with its last batch: dropping its iterator took up to {duration(found.closing)} more, "
+        f"in the mean of a trial's epochs."
+    )
+    if found.stages is None:
+        return said
+    return (
+        f"{said} That is a thread of tf.data which tunes, and looks ever more seldom whether it may end: "
+        "a single iterator over all epochs (repeat() and steps_per_epoch) meets it once, and with "
+        "options.autotune.enabled = False (and numbers in place of AUTOTUNE) there is none."
+    )
 
 
 def cure(found: Found) -> str:

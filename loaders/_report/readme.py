@@ -103,7 +103,8 @@ def _coverage(comparison: Comparison) -> coverage.Coverage:
     default = comparison.about.default_case
     running = comparison.about.running_in(default)
     timed = (row["time"] for row in comparison.rows if row.case == default and row.strategy in running)
-    return coverage.of((time.count for time in timed if time), comparison.environment, comparison.started)
+    counts = [time.count for time in timed if time]
+    return coverage.of(counts, comparison.environment, comparison.started, is_closed=not comparison.not_closed)
 
 
 def _machines(found: sets.ResultSet, comparisons: Sequence[Comparison]) -> str:

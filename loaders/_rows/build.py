@@ -13,7 +13,7 @@ from loaders._judge import RESOLUTION
 from loaders._law import law
 from loaders._resolution import Calibration
 from loaders._rows.case import Case
-from loaders._rows.figures import commits, unmeasured, value
+from loaders._rows.figures import commits, is_not_closed, unmeasured, value
 from loaders._rows.values import BUSY, About, CaseLaws, Comparison, Disturbed, Row
 from loaders._trial.record import Record, surroundings
 
@@ -93,13 +93,8 @@ def comparison(records: Sequence[Record], calibration: Calibration | None = None
         schema=first.schema,
         disturbed=disturbed(records),
         about=described,
-        not_closed=not question.repeats and any(map(_is_not_closed, records)),
+        not_closed=not question.repeats and any(map(is_not_closed, records)),
     )
-
-
-def _is_not_closed(record: Record) -> bool:
-    """Whether a trial's steady epochs end at their last batch, as those of older trials do."""
-    return record.metrics.steady_time is not None and record.metrics.closing_time is None
 
 
 def disturbed(records: Iterable[Record]) -> Disturbed | None:

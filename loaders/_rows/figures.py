@@ -262,6 +262,11 @@ def value(record: Record, metric: str) -> float | None:
     return value
 
 
+def is_not_closed(record: Record) -> bool:
+    """Whether a trial's steady epochs end at their last batch, as those of older trials do, or of several passes."""
+    return record.metrics.steady_time is not None and record.metrics.closing_time is None
+
+
 def is_untold(record: Record) -> bool:
     """Whether it could not be read how much a trial's processes held together."""
     if record.status != "ok" or record.schema != SCHEMA:

@@ -66,6 +66,7 @@ for build in (
     generator.path_generator_from_generator,
     pool.path_generator_pool,
     pool.pool_from_generator,
+    pool.pool_from_generator_mmap_threshold,
     pool.pool_simplejpeg,
     pool.pool_reduced,
     memory.load_all,

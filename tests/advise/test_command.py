@@ -202,6 +202,16 @@ def test_another_of_our_machines_answers_if_it_has_measured_more(
     assert {each.run for each in candidates.pick([*records, *own], "batching", {"augment": "off"}, OWN)} == {OWN}
 
 
+def test_of_two_that_have_measured_as_much_the_one_answers_whose_epochs_end_with_their_iterators() -> None:
+    published = _full(made.run(name="p", where=made.environment(PUBLISHED)))
+    closed = [
+        msgspec.structs.replace(each, metrics=msgspec.structs.replace(each.metrics, closing_time=0.001))
+        for each in _full(made.run(name="c", where=made.environment("reference-x")))
+    ]
+    for records in ([*published, *closed], [*closed, *published]):
+        assert {each.run for each in candidates.pick(records, "batching", {"augment": "off"}, OWN)} == {"c"}
+
+
 def test_less_than_the_published_size_of_data_answers_nothing_for_a_stranger() -> None:
     published = _full(made.run(name="p", where=made.environment(PUBLISHED)))
     more = made.run(name="m", rounds=8, where=made.environment("reference-x"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -88,6 +89,41 @@ def test_each_delivers_every_readable_image_once_an_epoch(tmp_path: Path) -> Non
         assert max(found["sizes"]) == made.BATCH, name
         assert all(loss == loss for loss in found["losses"]), f"{name}: not a number"
     assert not list(photos.rglob("*.npy")), "nothing is written into the folder"
+
+
+NEW_PAGES = """
+import importlib, resource, sys
+sys.path.insert(0, sys.argv[1])
+batches = importlib.import_module(sys.argv[3]).batches(sys.argv[2])
+for _ in range(2):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in batches:
+        pass
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="the threshold is one of glibc")
+def test_images_come_from_memory_that_is_there_though_from_generator_has_it_given_back(tmp_path: Path) -> None:
+    """TensorFlow sets a threshold of malloc, for the whole process; each array above it is in new pages then."""
+    for number in range(COUNT):
+        made.image(tmp_path / "photos" / "label" / f"{number:04}.png", number, 600, 800)
+    text = _text("path_generator_pool")
+    calls = re.compile(r"^ +_set_threshold_back\(\)\n", re.MULTILINE)
+    pages = []
+    for name, each in (("given_back", calls.sub("", text)), ("kept", text)):
+        (tmp_path / f"{name}.py").write_text(each)
+        done = _run(NEW_PAGES, tmp_path, tmp_path / "photos", name)
+        assert done.returncode == 0, done.stderr
+        pages.append(int(done.stdout))
+    given_back, kept = pages
+    if given_back < COUNT * PAGES_OF_AN_IMAGE:
+        pytest.skip("this version of TensorFlow leaves malloc as it is")
+    assert kept < given_back / 4, (kept, given_back)
+
+
+PAGES_OF_AN_IMAGE = 600 * 800 * 3 // 4096
 
 
 FULL = """

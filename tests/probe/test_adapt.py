@@ -101,6 +101,39 @@ def test_an_endless_one_goes_on_where_its_epoch_ended() -> None:
     assert _read(list, 2, steps=2) == [[], []]
 
 
+@pytest.mark.parametrize(("steps", "taken", "gone"), [(None, 2, 1), (None, 1, 1), (2, 2, 0)])
+def test_an_iterator_is_dropped_with_its_epoch_and_not_with_the_last_batch(
+    steps: int | None, taken: int, gone: int
+) -> None:
+    """So that what tf.data takes for it can be told from the batches; a stream goes on with the same iterator."""
+    dropped: list[int] = []
+
+    class Two:
+        def __init__(self) -> None:
+            self.left = iter((1, 2))
+
+        def __iter__(self) -> Iterator[int]:
+            return self
+
+        def __next__(self) -> int:
+            return next(self.left)
+
+        def __del__(self) -> None:
+            dropped.append(1)
+
+    class Made:
+        def __iter__(self) -> Iterator[int]:
+            return Two()
+
+    epoch = iter(Batches(Made, steps, "").build())
+    assert len([*itertools.islice(epoch, taken)]) == taken
+    if taken == 2:
+        assert next(epoch, None) is None
+    assert not dropped
+    del epoch
+    assert len(dropped) == gone
+
+
 def test_nothing_of_a_batch_is_kept_while_the_next_is_made() -> None:
     alive: list[int] = []
 

@@ -39,6 +39,8 @@ class Truth(msgspec.Struct, frozen=True):
         The length of an epoch that it must be given.
     package
         What it needs besides.
+    closes_late
+        Whether dropping its iterator takes a good part of each epoch; that others do not is not asked.
     """
 
     grows: Answer = "no"
@@ -52,6 +54,7 @@ class Truth(msgspec.Struct, frozen=True):
     raises: tuple[str, int] | None = None
     steps: int | None = None
     package: str = ""
+    closes_late: bool = False
 
 
 PLANTED: Mapping[str, Truth] = {
@@ -66,6 +69,7 @@ PLANTED: Mapping[str, Truth] = {
     "plain.py:raises": Truth(grows="undecided", raises=("ValueError: sample 37 is damaged", 37)),
     "plain.py:slow": Truth(grows="undecided", bottleneck="yes", step=0.005),
     "plain.py:endless": Truth(steps=100),
+    "plain.py:closes_late": Truth(grows="undecided", closes_late=True),
     "tfdata.py:shuffled": Truth(epochs="shuffled"),
     "tfdata.py:augmented": Truth(epochs="other"),
     "tfdata.py:cached": Truth(grows="undecided", peak=(25 * MIB, 80 * MIB)),
@@ -127,6 +131,7 @@ def wrong(found: Found, truth: Truth) -> list[str]:
         "memory grows", found.grows == truth.grows or (truth.grows == "undecided" and found.grows != "yes"), found.grows
     )
     expect("verdict on memory", not truth.verdict or verdict == truth.verdict, verdict)
+    expect("closes late", found.closes_late or not truth.closes_late, f"{found.closing:.3f} s")
     expect("bottleneck", found.bottleneck == truth.bottleneck, found.bottleneck)
     if truth.peak:
         expect("peak", truth.peak[0] <= found.highest <= truth.peak[1], f"{found.highest / MIB:.1f} MiB")

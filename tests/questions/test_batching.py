@@ -13,7 +13,7 @@ import pytest
 from loaders import _compare, _registry
 from loaders._corpus import Corpus
 from loaders._errors import WrongOutputError
-from loaders._registry import Job
+from loaders._registry import Job, Skip
 from loaders._rows.figures import value
 from loaders._trial import Record, run_trial
 from loaders._trial.imports import is_found
@@ -120,6 +120,14 @@ def test_a_decoder_of_its_own_is_held_against_opencv_as_well(
     monkeypatch.setattr(batching, "_decoder_of", lambda data, _: lambda index: batching._load(data, index)[::-1])
     with pytest.raises(WrongOutputError, match="dB against OpenCV's"):
         QUESTION.check(job, variant, turned)
+
+
+def test_without_mallopt_its_threshold_cannot_be_set_back(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ctypes.CDLL", lambda _: object())
+    with pytest.raises(Skip, match="this C library has no mallopt"):
+        _registry.find_variant("batching", "pool_from_generator_mmap_threshold").build(_job(corpus, ALL, tmp_path))
 
 
 def _orphans() -> set[int]:

@@ -12,7 +12,7 @@ from loaders._report import opening, readme
 from loaders._report.sets import collect
 from loaders._rows import comparison
 from loaders._rows.values import About
-from loaders._trial import log
+from loaders._trial import Metrics, log
 from loaders._trial.log import PUBLISHED
 from tests.conftest import ROOT
 from tests.test_rows import record
@@ -110,6 +110,14 @@ def test_a_question_comes_from_the_machine_that_has_measured_more_of_it(
     assert (f"* {name}: not held against known values.\n" in results) == wins
     assert f"* {PUBLISHED}: not held against known values.\n" in results
     assert f"{PUBLISHED}: " in text
+
+
+@pytest.mark.parametrize("closing", [None, 0.0])
+def test_a_comparison_knows_whether_its_epochs_end_with_their_iterators(closing: float | None) -> None:
+    metrics = Metrics(epoch_time=1.0, steady_time=1.0, closing_time=closing)
+    case = _registry.find_question("batching").default_case
+    each = record("path_generator", 0, question="batching", case=case, metrics=metrics)
+    assert readme._coverage(comparison([each])).is_closed == (closing is not None)
 
 
 def test_of_many_lines_those_decided_are_shown_and_every_question_has_room_before_another_line_of_one() -> None:

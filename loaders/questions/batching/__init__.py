@@ -11,8 +11,9 @@ in all epochs. OpenCV decodes each image on one thread. Strategies that decode w
 that still covers 224x224, are in another tier; those whose decoder gives OpenCV's pixels are not.
 
 *Not measured.* Training, which would hide the reading. Handing NumPy arrays over to TensorFlow, where a strategy yields
-these: ``pool_from_generator`` differs from ``path_generator_pool`` by that and a prefetch. Long epochs: what a loader
-does anew in each one, as starting processes, weighs more in 640 images than in a million.
+these: ``pool_from_generator_mmap_threshold`` differs from ``path_generator_pool`` by that and a prefetch, and
+``pool_from_generator`` also by what ``from_generator`` does to malloc. Long epochs: what a loader does anew in each
+one, as starting processes, weighs more in 640 images than in a million.
 
 *Invisible when* a training step takes longer than decoding its batch.
 """
@@ -25,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from loaders._contract import Quality, check_alike, check_drawn_from, psnr
 from loaders._errors import WrongOutputError
-from loaders._registry import Batch, Case, Job, Question, Variant
+from loaders._registry import Batch, Case, Job, Question, Skip, Variant
 
 if TYPE_CHECKING:
     import numpy as np
@@ -57,6 +58,9 @@ SAME_PIXEL = 1
 
 ALIGNED = 64
 """In bytes. TensorFlow takes an array that begins at a multiple of it as it is, and copies any other."""
+
+M_MMAP_THRESHOLD, HIGHEST_THRESHOLD = -3, 32 * 2**20
+"""A parameter of glibc's malloc, and the highest that it can be on 64 bits."""
 
 MOST = 640
 """Most images in ``x16``: as float32 they take 385 MB, enough to tell loading everything from loading a batch."""
@@ -247,6 +251,17 @@ def _from_generator(batches: Callable[[], Iterator[Batch]]) -> Any:
 
     signature = (tf.TensorSpec((None, SIDE, SIDE, 3), tf.float32), tf.TensorSpec((None,), tf.int64))
     return tf.data.Dataset.from_generator(batches, output_signature=signature).prefetch(tf.data.AUTOTUNE)
+
+
+def _mallopt() -> Callable[[int, int], int]:
+    """Return the function of the C library that sets how malloc works."""
+    import ctypes
+
+    try:
+        found: Callable[[int, int], int] = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError, TypeError):
+        raise Skip("this C library has no mallopt") from None
+    return found
 
 
 def _filled(data: Files, chosen: Sequence[int], images: NDArray[np.float32]) -> tuple[Any, Any]:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from loaders._registry import Batch, Job, variant
 from loaders.questions.batching import (
+    HIGHEST_THRESHOLD,
+    M_MMAP_THRESHOLD,
     Files,
     _aligned,
     _batch,
@@ -14,6 +16,7 @@ from loaders.questions.batching import (
     _from_generator,
     _load,
     _load_simplejpeg,
+    _mallopt,
     _parts,
 )
 
@@ -35,6 +38,22 @@ def path_generator_pool(job: Job[Files]) -> Iterable[Batch]:
 def pool_from_generator(job: Job[Files]) -> Iterable[Batch]:
     """The pool through ``Dataset.from_generator`` and prefetch, from arrays that TensorFlow need not copy."""
     return _from_generator(lambda: _pooled(job, ahead=1, empty=_aligned))
+
+
+@variant(engine="tf.data", matches="pool_from_generator")
+def pool_from_generator_mmap_threshold(job: Job[Files]) -> Iterable[Batch]:
+    """The same, and malloc's threshold set back, which ``from_generator`` sets to 128 KiB: each image is new memory.
+
+    TensorFlow 2.21 does so once in a process, for all of it (``ApplyPython311MemoryPatch``, also in Python 3.12), when
+    the first generator is about to be called. Of 640 images, 390 000 pages had to be cleared, and 2 500 without.
+    """
+    mallopt = _mallopt()
+
+    def batches() -> Iterator[Batch]:
+        mallopt(M_MMAP_THRESHOLD, HIGHEST_THRESHOLD)
+        yield from _pooled(job, ahead=1, empty=_aligned)
+
+    return _from_generator(batches)
 
 
 @variant(optional=("simplejpeg",))
