@@ -7,6 +7,7 @@ In the trial's process:
 ``adapt``      what the function returns, as batches that can be counted
 ``delivered``  what each epoch delivered: shapes, samples, order
 ``stages``     what tf.data knows of a pipeline: what it rewrote, and its slowest stage
+``pages``      how much memory an epoch takes anew where a generator is called through TensorFlow
 ``question``   the question that this makes of it, for ``loaders._trial``
 =============  ==================================================================================
 

@@ -64,6 +64,11 @@ class Batches:
         self._running: Iterator[Any] | None = None
         self._step = 0
 
+    @property
+    def is_keras(self) -> bool:
+        """Whether Keras reads it, through a generator of its own."""
+        return isinstance(self._source, _Keras)
+
     def build(self) -> Batches:
         """Call the user's function."""
         self._source, self._endless = None, None

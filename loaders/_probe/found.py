@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, TypeVar
 
 import msgspec
 
 from loaders._advise.choose import KEEPS_UP
 from loaders._probe import asked
 from loaders._probe.delivered import Delivered
+from loaders._probe.pages import NewPages
 from loaders._probe.stages import Stages
 from loaders._rows.figures import is_untold, value
 from loaders._stats import Estimate, Scale, estimate
@@ -19,6 +20,7 @@ from loaders._trial.growth import Growth
 from loaders._trial.metrics import MemoryTrace
 from loaders._trial.record import Environment
 
+T = TypeVar("T")
 Answer = Literal["yes", "no", "undecided", "not asked"]
 
 FIGURES: dict[str, Scale] = {
@@ -38,8 +40,8 @@ FIGURES: dict[str, Scale] = {
 """Fields of ``Metrics``, and how trials vary."""
 
 
-CLOSES_LATE = 0.1
-"""Share of a steady epoch above which it is said what dropping the iterator takes."""
+A_GOOD_PART = 0.1
+"""Share of a steady epoch. What dropping the iterator takes is said from there on, and what giving memory back does."""
 
 
 class Waits(msgspec.Struct, frozen=True):
@@ -67,6 +69,8 @@ class Found(msgspec.Struct, frozen=True):
         The batches of an epoch, if they were given.
     closing
         The longest that any trial took to drop the iterator of a steady epoch, in seconds (the mean of its epochs).
+    new_pages
+        Pages that an epoch takes anew, if the pipeline calls a generator through TensorFlow.
     growth
         The verdict on memory over the steps; ``grows`` says it in one word, over all trials.
     has_workers
@@ -90,6 +94,7 @@ class Found(msgspec.Struct, frozen=True):
     has_workers: bool
     delivered: Delivered | None
     stages: Stages | None
+    new_pages: NewPages | None
     samples: int
     batches: int
     epochs: int
@@ -100,7 +105,13 @@ class Found(msgspec.Struct, frozen=True):
     def closes_late(self) -> bool:
         """Whether a trial spent a good part of an epoch on dropping its iterator, after the last batch."""
         steady = self.figures.get("steady_time")
-        return steady is not None and self.closing > CLOSES_LATE * steady.value
+        return steady is not None and self.closing > A_GOOD_PART * steady.value
+
+    @property
+    def gives_back(self) -> bool:
+        """Whether the system spends a good part of an epoch on memory that malloc gives back and takes anew."""
+        steady, pages = self.figures.get("steady_time"), self.new_pages
+        return steady is not None and pages is not None and pages.spent > A_GOOD_PART * steady.value
 
     @property
     def utilisation(self) -> float | None:
@@ -134,7 +145,6 @@ def found(plan: asked.Asked, records: Sequence[Record]) -> Found:
     }
     bad = next((each for each in records if each.status not in ("ok", "failed")), None)
     raised = next(filter(None, map(asked.failure, records)), "")
-    stages = next((each.found.get("stages") for each in good if each.found.get("stages")), None)
     return Found(
         name=plan.target.name,
         step=plan.step,
@@ -154,13 +164,20 @@ def found(plan: asked.Asked, records: Sequence[Record]) -> Found:
         ),
         has_workers=any(each.metrics.peak_memory_tree is not None for each in records),
         delivered=next(filter(None, map(asked.delivered, measured)), None),
-        stages=None if stages is None else msgspec.convert(stages, Stages),
+        stages=_first(good, "stages", Stages),
+        new_pages=_first(good, "new_pages", NewPages),
         samples=last.samples or 0,
         batches=last.batches or 0,
         epochs=max(each.epochs for each in records),
         failure=raised or (f"{bad.status.replace('_', ' ')}: {bad.message}" if bad else ""),
         environment=records[-1].environment,
     )
+
+
+def _first(records: Sequence[Record], name: str, kind: type[T]) -> T | None:
+    """Return what the first trial that tells it has found."""
+    told = next((each.found[name] for each in records if each.found.get(name)), None)
+    return None if told is None else msgspec.convert(told, kind)
 
 
 def _estimate(values: Sequence[float | None], scale: Scale) -> Estimate | None:

@@ -13,7 +13,7 @@ import msgspec
 from loaders._contract import Quality
 from loaders._corpus import Corpus
 from loaders._errors import InputError
-from loaders._probe import delivered, stages, target
+from loaders._probe import delivered, pages, stages, target
 from loaders._probe.adapt import Batches, FailedError
 from loaders._registry import Batch, Job, Question, Skip, declare_question, variant
 
@@ -43,7 +43,7 @@ def prepare(_: Corpus, case: Mapping[str, str], __: int) -> Batches:
 
 
 def audit(job: Job[Batches], checked: bool) -> dict[str, Any]:
-    """Say what the pipeline delivers in two more epochs, and what tf.data knows of it.
+    """Say what the pipeline delivers in two more epochs, what tf.data knows of it, and what malloc gives back.
 
     If it is not to be ``checked``, only what it raised is said.
     """
@@ -57,10 +57,13 @@ def audit(job: Job[Batches], checked: bool) -> dict[str, Any]:
     except Exception as error:  # noqa: BLE001 - what a pipeline raises is in ``failed``: this is of its samples
         found = delivered.Delivered([], [], unread=f"{type(error).__name__}: {error}"[:MOST_UNREAD])
     batches.watch = None
+    known = observer.found()
+    new_pages = pages.read(batches, known) if checked and not batches.failed else None
     failed = failed or batches.failed
     if failed:
         found = msgspec.structs.replace(found, failed=in_words(failed), after=failed.step)
-    return {"delivered": msgspec.to_builtins(found), "stages": msgspec.to_builtins(observer.found())}
+    told = {"delivered": found, "stages": known, "new_pages": new_pages}
+    return {name: msgspec.to_builtins(each) for name, each in told.items()}
 
 
 def in_words(failed: FailedError) -> str:

@@ -10,6 +10,7 @@ from loaders._advise.choose import KEEPS_UP
 from loaders._probe.delivered import Delivered
 from loaders._probe.found import Found
 from loaders._probe.gates import Gate
+from loaders._probe.pages import NewPages
 from loaders._probe.stages import Stages
 from loaders._words import (
     ABSENT,
@@ -57,6 +58,8 @@ def _answer(found: Found) -> Iterator[str]:
     yield from _bottleneck(found)
     if found.closes_late:
         yield _closing(found)
+    if found.gives_back and found.new_pages:
+        yield _giving_back(found.new_pages)
     if found.grows == "no" and found.growth:
         yield f"Memory does not grow: {growth_in_words(found.growth)}."
     elif found.grows == "undecided" and found.growth:
@@ -92,6 +95,16 @@ def _closing(found: Found) -> str:
         f"{said} That is a thread of tf.data which tunes, and looks ever more seldom whether it may end: "
         "a single iterator over all epochs (repeat() and steps_per_epoch) meets it once, and with "
         "options.autotune.enabled = False (and numbers in place of AUTOTUNE) there is none."
+    )
+
+
+def _giving_back(found: NewPages) -> str:
+    """Say what ``from_generator`` has done to malloc, and what undoes it."""
+    return (
+        f"malloc gives memory back that the next batch needs: an epoch takes {found.given_back} new pages, on which "
+        f"the system spends {duration(found.spent)} of processor time, and {found.kept} with its threshold set back. "
+        "from_generator, which Keras uses too, has set it for the whole process; begin the generator with "
+        "ctypes.CDLL(None).mallopt(-3, N), where N is the bytes of a batch, at most 32 << 20."
     )
 
 

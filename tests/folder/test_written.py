@@ -94,23 +94,35 @@ def test_each_delivers_every_readable_image_once_an_epoch(tmp_path: Path) -> Non
 NEW_PAGES = """
 import importlib, resource, sys
 sys.path.insert(0, sys.argv[1])
+import keras
 batches = importlib.import_module(sys.argv[3]).batches(sys.argv[2])
+if isinstance(batches, keras.utils.PyDataset):
+    from keras.src.trainers.data_adapters.py_dataset_adapter import PyDatasetAdapter
+    adapter = PyDatasetAdapter(batches, shuffle=False)
+    dataset, begin, end = adapter.get_tf_dataset(), adapter.on_epoch_begin, adapter.on_epoch_end
+else:
+    dataset, begin, end = batches, lambda: None, lambda: None
 for _ in range(2):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    for _ in batches:
+    begin()
+    for _ in dataset:
         pass
+    end()
 print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the threshold is one of glibc")
-def test_images_come_from_memory_that_is_there_though_from_generator_has_it_given_back(tmp_path: Path) -> None:
+@pytest.mark.parametrize("loader", ["path_generator_pool", "keras_pydataset"])
+def test_images_come_from_memory_that_is_there_though_from_generator_has_it_given_back(
+    tmp_path: Path, loader: str
+) -> None:
     """TensorFlow sets a threshold of malloc, for the whole process; each array above it is in new pages then."""
     for number in range(COUNT):
         made.image(tmp_path / "photos" / "label" / f"{number:04}.png", number, 600, 800)
-    text = _text("path_generator_pool")
-    calls = re.compile(r"^ +_set_threshold_back\(\)\n", re.MULTILINE)
+    text = _text(loader)
+    calls = re.compile(r"^ +set_threshold_back\(\)\n", re.MULTILINE)
     pages = []
     for name, each in (("given_back", calls.sub("", text)), ("kept", text)):
         (tmp_path / f"{name}.py").write_text(each)

@@ -11,6 +11,7 @@ from loaders._probe import words
 from loaders._probe.delivered import Delivered, Epoch
 from loaders._probe.found import found
 from loaders._probe.gates import Gate, Limits, exit_code, gates
+from loaders._probe.pages import NewPages
 from loaders._probe.stages import Stage, Stages, _plain
 from tests.probe.made import MIB, PLAN, SAME, grown, judged, record
 
@@ -61,6 +62,20 @@ def test_what_an_epoch_takes_after_its_last_batch_is_said_if_it_is_a_good_part_o
     assert "autotune" not in words.answer(result), "it is not known to be of tf.data"
     in_tfdata = msgspec.structs.replace(result, stages=Stages([Stage("Map", 1, 0.1)]))
     assert ("options.autotune.enabled = False" in words.answer(in_tfdata)) == late
+
+
+@pytest.mark.parametrize(
+    ("pages", "said"),
+    [(NewPages(396_000, 6_000, 0.2), True), (NewPages(396_000, 6_000, 0.04), False), (None, False)],
+)
+def test_memory_that_is_given_back_and_taken_anew_is_said_if_the_system_spends_a_good_part_of_an_epoch_on_it(
+    pages: NewPages | None, *, said: bool
+) -> None:
+    each = record()
+    told = msgspec.structs.replace(each, found={**each.found, "new_pages": msgspec.to_builtins(pages)})
+    result = judged(each, told, each)
+    assert result.new_pages == pages
+    assert ("takes 396000 new pages, on which the system spends 200 ms" in words.answer(result)) == said
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,10 @@ pytestmark = pytest.mark.usefixtures("results")
 ALL = os.environ.get("LOADERS_PROBES") == "all"
 """Whether to probe everything that is planted, and pairs twenty times: ``make evidence``."""
 
-QUICK = ["plain.py:leak_malloc", "plain.py:raises", "plain.py:uneven", "plain.py:closes_late", "tfdata.py:slow_stage"]
+QUICK = [
+    *("plain.py:leak_malloc", "plain.py:raises", "plain.py:uneven", "plain.py:closes_late"),
+    *("tfdata.py:slow_stage", "tfdata.py:given_back"),
+]
 """Planted pipelines that the suite runs."""
 
 SOUND = ["plain.py:sound_dicts", "tfdata.py:sound", "keras_sets.py:sound", "torch_loaders.py:sound_workers"]

@@ -39,8 +39,9 @@ class Truth(msgspec.Struct, frozen=True):
         The length of an epoch that it must be given.
     package
         What it needs besides.
-    closes_late
-        Whether dropping its iterator takes a good part of each epoch; that others do not is not asked.
+    closes_late, gives_back
+        Whether dropping its iterator takes a good part of each epoch, or giving memory back; that others do not is not
+        asked.
     """
 
     grows: Answer = "no"
@@ -55,6 +56,7 @@ class Truth(msgspec.Struct, frozen=True):
     steps: int | None = None
     package: str = ""
     closes_late: bool = False
+    gives_back: bool = False
 
 
 PLANTED: Mapping[str, Truth] = {
@@ -70,6 +72,7 @@ PLANTED: Mapping[str, Truth] = {
     "plain.py:slow": Truth(grows="undecided", bottleneck="yes", step=0.005),
     "plain.py:endless": Truth(steps=100),
     "plain.py:closes_late": Truth(grows="undecided", closes_late=True),
+    "tfdata.py:given_back": Truth(grows="undecided", gives_back=True),
     "tfdata.py:shuffled": Truth(epochs="shuffled"),
     "tfdata.py:augmented": Truth(epochs="other"),
     "tfdata.py:cached": Truth(grows="undecided", peak=(25 * MIB, 80 * MIB)),
@@ -132,6 +135,7 @@ def wrong(found: Found, truth: Truth) -> list[str]:
     )
     expect("verdict on memory", not truth.verdict or verdict == truth.verdict, verdict)
     expect("closes late", found.closes_late or not truth.closes_late, f"{found.closing:.3f} s")
+    expect("gives memory back", found.gives_back or not truth.gives_back, found.new_pages)
     expect("bottleneck", found.bottleneck == truth.bottleneck, found.bottleneck)
     if truth.peak:
         expect("peak", truth.peak[0] <= found.highest <= truth.peak[1], f"{found.highest / MIB:.1f} MiB")

@@ -126,7 +126,7 @@ def test_without_mallopt_its_threshold_cannot_be_set_back(
     corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ctypes.CDLL", lambda _: object())
-    with pytest.raises(Skip, match="this C library has no mallopt"):
+    with pytest.raises(Skip, match="this C library has no threshold"):
         _registry.find_variant("batching", "pool_from_generator_mmap_threshold").build(_job(corpus, ALL, tmp_path))
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from loaders._folder.written.files import File
 from loaders._folder.written.image import BATCH, Batch, empty, put, without
+from loaders._folder.written.malloc import set_threshold_back
 
 QUEUE = 2
 """Batches that are made or wait to be used, at least: Keras counts both, so that fewer would leave threads idle."""
@@ -35,6 +36,7 @@ class Images(keras.utils.PyDataset):  # type: ignore[misc] # keras ships without
         return math.ceil(len(self._files) / BATCH)
 
     def __getitem__(self, index: int) -> Batch:
+        set_threshold_back()
         part = [self._files[place] for place in self._order[index * BATCH : (index + 1) * BATCH]]
         batch = empty(part)
         read = [put(path, into) for (path, _), into in zip(part, batch[0], strict=True)]

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from loaders._contract import Quality, check_alike, check_drawn_from, psnr
 from loaders._errors import WrongOutputError
-from loaders._registry import Batch, Case, Job, Question, Skip, Variant
+from loaders._registry import Batch, Case, Job, Question, Variant
 
 if TYPE_CHECKING:
     import numpy as np
@@ -58,9 +58,6 @@ SAME_PIXEL = 1
 
 ALIGNED = 64
 """In bytes. TensorFlow takes an array that begins at a multiple of it as it is, and copies any other."""
-
-M_MMAP_THRESHOLD, HIGHEST_THRESHOLD = -3, 32 * 2**20
-"""A parameter of glibc's malloc, and the highest that it can be on 64 bits."""
 
 MOST = 640
 """Most images in ``x16``: as float32 they take 385 MB, enough to tell loading everything from loading a batch."""
@@ -235,11 +232,16 @@ def _empty(count: int) -> NDArray[np.float32]:
     return np.empty((count, SIDE, SIDE, 3), np.float32)
 
 
+def _bytes(count: int) -> int:
+    """Return the bytes of so many images."""
+    return 4 * count * SIDE * SIDE * 3
+
+
 def _aligned(count: int) -> NDArray[np.float32]:
     """Return an array for so many images that TensorFlow need not copy."""
     import numpy as np
 
-    size = 4 * count * SIDE * SIDE * 3
+    size = _bytes(count)
     memory = np.empty(size + ALIGNED, np.uint8)
     start = -memory.ctypes.data % ALIGNED
     return memory[start : start + size].view(np.float32).reshape(count, SIDE, SIDE, 3)
@@ -251,17 +253,6 @@ def _from_generator(batches: Callable[[], Iterator[Batch]]) -> Any:
 
     signature = (tf.TensorSpec((None, SIDE, SIDE, 3), tf.float32), tf.TensorSpec((None,), tf.int64))
     return tf.data.Dataset.from_generator(batches, output_signature=signature).prefetch(tf.data.AUTOTUNE)
-
-
-def _mallopt() -> Callable[[int, int], int]:
-    """Return the function of the C library that sets how malloc works."""
-    import ctypes
-
-    try:
-        found: Callable[[int, int], int] = ctypes.CDLL(None).mallopt
-    except (AttributeError, OSError, TypeError):
-        raise Skip("this C library has no mallopt") from None
-    return found
 
 
 def _filled(data: Files, chosen: Sequence[int], images: NDArray[np.float32]) -> tuple[Any, Any]:

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from loaders._registry import Batch, Job, variant
+from loaders._malloc import set_threshold_back
+from loaders._registry import Batch, Job, Skip, variant
 from loaders.questions.batching import (
-    HIGHEST_THRESHOLD,
-    M_MMAP_THRESHOLD,
     Files,
     _aligned,
     _batch,
+    _bytes,
     _empty,
     _from_generator,
     _load,
     _load_simplejpeg,
-    _mallopt,
     _parts,
 )
 
@@ -42,15 +41,13 @@ def pool_from_generator(job: Job[Files]) -> Iterable[Batch]:
 
 @variant(engine="tf.data", matches="pool_from_generator")
 def pool_from_generator_mmap_threshold(job: Job[Files]) -> Iterable[Batch]:
-    """The same, and malloc's threshold set back, which ``from_generator`` sets to 128 KiB: each image is new memory.
-
-    TensorFlow 2.21 does so once in a process, for all of it (``ApplyPython311MemoryPatch``, also in Python 3.12), when
-    the first generator is about to be called. Of 640 images, 390 000 pages had to be cleared, and 2 500 without.
-    """
-    mallopt = _mallopt()
+    """The same, and malloc's threshold set back, which ``from_generator`` sets to 128 KiB: each image is new memory."""
+    a_batch = _bytes(job.batch_size)
+    if not set_threshold_back(a_batch):
+        raise Skip("this C library has no threshold that could be set back")
 
     def batches() -> Iterator[Batch]:
-        mallopt(M_MMAP_THRESHOLD, HIGHEST_THRESHOLD)
+        set_threshold_back(a_batch)
         yield from _pooled(job, ahead=1, empty=_aligned)
 
     return _from_generator(batches)

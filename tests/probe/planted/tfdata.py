@@ -42,6 +42,16 @@ def sound_generator():
     return tf.data.Dataset.from_generator(rows, output_signature=tf.TensorSpec([16], tf.float32)).batch(4)
 
 
+def given_back():
+    """Arrays of half a mebibyte, each of which is new memory: TensorFlow sets a threshold of malloc before it calls."""
+
+    def rows():
+        for number in range(COUNT):
+            yield np.full(2**17, number, np.float32)
+
+    return tf.data.Dataset.from_generator(rows, output_signature=tf.TensorSpec([2**17], tf.float32))
+
+
 def shuffled():
     return _samples().shuffle(COUNT).map(_work).batch(BATCH)
 
