@@ -45,6 +45,7 @@ A room with an underscore is machinery:
 ``_submit``       what is handed in of somebody's own results
 ``_cli``          the command line, one module for each command
 ``_terminal``     progress bars and tables in a terminal
+``_malloc``       what TensorFlow does to malloc, and how it is set back
 ``_words``        figures in words, with units and uncertainty
 ``_figures``      the declaration of a figure: unit, heading, scale, meaning
 ``_units``        the range of valid values for figures and names

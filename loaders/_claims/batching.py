@@ -90,7 +90,7 @@ def an_epoch_ends_with_its_last_batch(figures: Figures) -> Found:
     return [part_of(less_than(closing, SLIGHT * (time.value - closing.value)), below())], said
 
 
-@claim("D6", "Dataset.from_generator slows down the Python code of its generator.")
+@claim("D6", "Dataset.from_generator slows down a generator that makes arrays of more than 128 KiB.")
 def from_generator_slows_its_process(figures: Figures) -> Found:
     """Time ratio of the same loader with malloc's threshold set back, in steps of 20 ms, interval below 1; not if any
     gain is smaller than 1.1.

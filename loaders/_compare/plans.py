@@ -181,7 +181,8 @@ class Plan:
     def _pairs_with_nothing(self, index: int, case: dict[str, str]) -> bool:
         """Whether a round of another amount of data than the default case's would be forked while that one is fresh.
 
-        Where all cases are asked for, each has as many rounds as the others.
+        Where all cases are asked for, each has as many rounds as the others. Nothing is known here of a system that
+        turns out not to fork.
         """
         question = _registry.find_question(self.question)
         amounts, main = question.default_cases, question.default_case

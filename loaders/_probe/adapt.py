@@ -99,6 +99,8 @@ class Batches:
     def end_epoch(self) -> None:
         """Drop the iterator of an epoch and its buffers, unless the next goes on where this one has ended."""
         if self._steps is None:
+            if self.made is self._running:  # the function has returned an iterator
+                self.made = None
             self._running = None
 
     def _read(self) -> Iterator[Batch]:

@@ -92,11 +92,13 @@ def run(asked: Asked, index: int = 0, *, grows: bool = True, checked: bool = Tru
         If it cannot be measured: no such function, arguments that are missing, nothing that can be iterated over, an
         import that does not end.
     """
-    record = run_trial(asked.trial(checked=checked), NO_CORPUS, round=index)
+    seed = index + question.FIRST
+    record = run_trial(asked.trial(seed, checked=checked), NO_CORPUS, round=index)
     _refuse(record, asked, is_first=first)
     epochs = _epochs(record, asked) if grows else asked.epochs
     if epochs > asked.epochs:
-        record = run_trial(msgspec.structs.replace(asked, epochs=epochs).trial(checked=checked), NO_CORPUS, round=index)
+        longer = msgspec.structs.replace(asked, epochs=epochs)
+        record = run_trial(longer.trial(seed, checked=checked), NO_CORPUS, round=index)
         _refuse(record, asked, is_first=False)
     return record
 

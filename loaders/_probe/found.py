@@ -44,6 +44,13 @@ A_GOOD_PART = 0.1
 """Share of a steady epoch. What dropping the iterator takes is said from there on, and what giving memory back does."""
 
 
+NOTHING = 0.02
+"""In seconds: neither is said of less, as the kernel may tell processor time in steps of 4 ms."""
+
+TIMES_AS_MANY = 2
+"""Fewer new pages than so many times those with malloc's threshold set back are not that threshold's."""
+
+
 class Waits(msgspec.Struct, frozen=True):
     """How long a step waits for its batch, in seconds: the medians over trials of two percentiles."""
 
@@ -105,13 +112,15 @@ class Found(msgspec.Struct, frozen=True):
     def closes_late(self) -> bool:
         """Whether a trial spent a good part of an epoch on dropping its iterator, after the last batch."""
         steady = self.figures.get("steady_time")
-        return steady is not None and self.closing > A_GOOD_PART * steady.value
+        return steady is not None and self.closing > max(NOTHING, A_GOOD_PART * steady.value)
 
     @property
     def gives_back(self) -> bool:
         """Whether the system spends a good part of an epoch on memory that malloc gives back and takes anew."""
         steady, pages = self.figures.get("steady_time"), self.new_pages
-        return steady is not None and pages is not None and pages.spent > A_GOOD_PART * steady.value
+        if steady is None or pages is None or pages.given_back < TIMES_AS_MANY * pages.kept:
+            return False
+        return pages.spent > max(NOTHING, A_GOOD_PART * steady.value)
 
     @property
     def utilisation(self) -> float | None:

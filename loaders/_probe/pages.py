@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from loaders._malloc import HIGHEST, set_threshold_back
+from loaders._malloc import HIGHEST, has_threshold, set_threshold_back
 from loaders._probe.adapt import Batches
 from loaders._probe.stages import Stages
+from loaders._trial import drain
 from loaders._units import Count, Seconds
 
 
@@ -25,18 +26,14 @@ class NewPages(msgspec.Struct, frozen=True):
 
 
 def read(batches: Batches, stages: Stages | None) -> NewPages | None:
-    """Read three more epochs of a pipeline that calls a generator; ``None`` of any other.
-
-    The one between the two that count is the first with the threshold set back, in which memory grows to what is kept.
-    """
-    if not (batches.is_keras or (stages and any(each.name == GENERATOR for each in stages.stages))):
+    """Read two more epochs of a pipeline that calls a generator; ``None`` of any other, or if it fails meanwhile."""
+    calls = batches.is_keras or (stages and any(each.name == GENERATOR for each in stages.stages))
+    if not calls or not has_threshold():
         return None
     given_back, spent = _of_epoch(batches)
-    if not set_threshold_back(HIGHEST):
-        return None
-    _of_epoch(batches)
+    set_threshold_back(HIGHEST)
     kept, less = _of_epoch(batches)
-    return NewPages(given_back, kept, max(0.0, spent - less))
+    return None if batches.failed else NewPages(given_back, kept, max(0.0, spent - less))
 
 
 GENERATOR = "Generator"
@@ -44,11 +41,8 @@ GENERATOR = "Generator"
 
 
 def _of_epoch(batches: Batches) -> tuple[int, float]:
-    """Return the new pages of an epoch, and the seconds of processor time that the system used for it."""
-    import resource  # where there is a threshold to be set back, there is this
-
-    before = resource.getrusage(resource.RUSAGE_SELF)
+    pages, seconds = drain.new_pages()
     for _ in batches:
         pass
-    after = resource.getrusage(resource.RUSAGE_SELF)
-    return after.ru_minflt - before.ru_minflt, after.ru_stime - before.ru_stime
+    more, later = drain.new_pages()
+    return more - pages, later - seconds

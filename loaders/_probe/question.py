@@ -45,6 +45,7 @@ def prepare(_: Corpus, case: Mapping[str, str], __: int) -> Batches:
 def audit(job: Job[Batches], checked: bool) -> dict[str, Any]:
     """Say what the pipeline delivers in two more epochs, what tf.data knows of it, and what malloc gives back.
 
+    The last takes two epochs more of a pipeline that calls a generator, and is asked in the ``FIRST`` trial only.
     If it is not to be ``checked``, only what it raised is said.
     """
     batches = job.inputs
@@ -58,7 +59,7 @@ def audit(job: Job[Batches], checked: bool) -> dict[str, Any]:
         found = delivered.Delivered([], [], unread=f"{type(error).__name__}: {error}"[:MOST_UNREAD])
     batches.watch = None
     known = observer.found()
-    new_pages = pages.read(batches, known) if checked and not batches.failed else None
+    new_pages = pages.read(batches, known) if checked and not batches.failed and job.seed == FIRST else None
     failed = failed or batches.failed
     if failed:
         found = msgspec.structs.replace(found, failed=in_words(failed), after=failed.step)
@@ -77,6 +78,9 @@ def in_words(failed: FailedError) -> str:
 SET_TOO_LATE = ("cannot be modified after initialization", "must be set before")
 TOO_LATE = "(Set that where the module is imported: TensorFlow is started before the function is called.)"
 """What TensorFlow says of settings that come too late, and what to do."""
+
+FIRST = 1
+"""The seed of the first trial of a pipeline, which has no other use for it."""
 
 MOST_UNREAD = 300
 """Letters of why samples could not be compared."""

@@ -86,13 +86,13 @@ def _bottleneck(found: Found) -> Iterator[str]:
 def _closing(found: Found) -> str:
     """Say what an epoch took after its last batch, and what helps."""
     said = (
-        f"An epoch does not end with its last batch: dropping its iterator took up to {duration(found.closing)} more, "
-        f"in the mean of a trial's epochs."
+        f"An epoch does not end with its last batch: dropping its iterator took up to {duration(found.closing)} "
+        f"(the mean of a trial's epochs)."
     )
     if found.stages is None:
         return said
     return (
-        f"{said} That is a thread of tf.data which tunes, and looks ever more seldom whether it may end: "
+        f"{said} That is usually a thread of tf.data which tunes, and looks ever more seldom whether it may end: "
         "a single iterator over all epochs (repeat() and steps_per_epoch) meets it once, and with "
         "options.autotune.enabled = False (and numbers in place of AUTOTUNE) there is none."
     )
@@ -103,8 +103,9 @@ def _giving_back(found: NewPages) -> str:
     return (
         f"malloc gives memory back that the next batch needs: an epoch takes {found.given_back} new pages, on which "
         f"the system spends {duration(found.spent)} of processor time, and {found.kept} with its threshold set back. "
-        "from_generator, which Keras uses too, has set it for the whole process; begin the generator with "
-        "ctypes.CDLL(None).mallopt(-3, N), where N is the bytes of a batch, at most 32 << 20."
+        "from_generator, which Keras uses too, has set it for the whole process, against memory that grows "
+        "(tensorflow/tensorflow#65675). To set it back, begin the generator, or __getitem__, with "
+        "ctypes.CDLL(None).mallopt(-3, N), where N is the bytes of a batch, at most 32 << 20; then probe again."
     )
 
 

@@ -10,10 +10,12 @@ from pathlib import Path
 import msgspec
 
 from loaders import _evidence, _faults, _registry, _resolution
+from loaders._advise import coverage
 from loaders._advise.candidates import Choice, choices
 from loaders._check import equivalence, selftest
 from loaders._check.equivalence import Equivalence
 from loaders._check.selftest import Selftest
+from loaders._compare.plans import FRESH_ROUNDS
 from loaders._evidence import Experiment
 from loaders._faults import Seen
 from loaders._resolution import Calibration
@@ -246,7 +248,7 @@ def _newest(older: list[Record], newer: list[Record]) -> list[Record]:
     if _key(newer) in map(_key, _by_run(older)) and not _pairs(newer) >= _pairs(before):
         return older
     if older and _is_whole(newer) and _code(newer) != _code(older):
-        return newer
+        return older if _has_amounts_to_come(newer, older) else newer
     if not older or _is_whole(newer):
         # An older run keeps the cases that the question still has and that were not run again.
         kept = [case for case in _registry.find_question(newer[0].question).cases if case not in again]
@@ -273,6 +275,16 @@ def _pairs(records: Sequence[Record]) -> set[tuple[str, str]]:
 def _is_whole(run: Sequence[Record]) -> bool:
     """Whether a run has finished its first round."""
     return any(record.round > 0 for record in run) or len(run) >= run[0].planned
+
+
+def _has_amounts_to_come(newer: Sequence[Record], older: Sequence[Record]) -> bool:
+    """Whether a run has not come to the other amounts of data yet, without which there is no law of memory.
+
+    They begin after the rounds that start fresh (``loaders._compare.plans``).
+    """
+    amounts, known = _registry.find_question(newer[0].question).default_cases, [each.case for each in newer]
+    lacks = any(each.case in amounts and each.case not in known for each in older)
+    return lacks and newer[0].size == coverage.SIZE and max(each.round for each in newer) <= FRESH_ROUNDS
 
 
 def _origin(run: Sequence[Record]) -> Origin:

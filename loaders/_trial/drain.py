@@ -199,6 +199,14 @@ def cpu_time_of_children() -> float:
     return total
 
 
+def new_pages() -> tuple[int, float]:
+    """Return how many pages were cleared for this process, and the seconds of processor time that the system used."""
+    import resource
+
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_minflt, usage.ru_stime
+
+
 def children_ended() -> int:
     """Return a number that rises whenever a child of this process has ended and been waited for: their page faults."""
     try:

@@ -124,7 +124,9 @@ def test_images_come_from_memory_that_is_there_though_from_generator_has_it_give
     text = _text(loader)
     calls = re.compile(r"^ +set_threshold_back\(\)\n", re.MULTILINE)
     pages = []
-    for name, each in (("given_back", calls.sub("", text)), ("kept", text)):
+    without, count = calls.subn("", text)
+    assert count == 1
+    for name, each in (("given_back", without), ("kept", text)):
         (tmp_path / f"{name}.py").write_text(each)
         done = _run(NEW_PAGES, tmp_path, tmp_path / "photos", name)
         assert done.returncode == 0, done.stderr

@@ -46,6 +46,8 @@ def test_the_planted_truth_is_found(name: str) -> None:
     truth = {**truths.PLANTED, **truths.SOUND}[name]
     if truth.package and importlib.util.find_spec(truth.package) is None:
         pytest.skip(f"{truth.package} is not installed")
+    if truth.gives_back and sys.platform != "linux":
+        pytest.skip("the threshold is one of glibc")
     plan = truths.asked(name, truth)
     trials = asked.TRIALS if truth.bottleneck != "not asked" else 1  # a single one has no interval
     result = found(plan, [asked.run(plan, index) for index in range(trials)])

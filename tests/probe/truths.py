@@ -39,9 +39,10 @@ class Truth(msgspec.Struct, frozen=True):
         The length of an epoch that it must be given.
     package
         What it needs besides.
-    closes_late, gives_back
-        Whether dropping its iterator takes a good part of each epoch, or giving memory back; that others do not is not
-        asked.
+    closes_late
+        Whether dropping its iterator takes a good part of each epoch; that others do not is not asked.
+    gives_back
+        Whether giving memory back does.
     """
 
     grows: Answer = "no"
@@ -135,7 +136,7 @@ def wrong(found: Found, truth: Truth) -> list[str]:
     )
     expect("verdict on memory", not truth.verdict or verdict == truth.verdict, verdict)
     expect("closes late", found.closes_late or not truth.closes_late, f"{found.closing:.3f} s")
-    expect("gives memory back", found.gives_back or not truth.gives_back, found.new_pages)
+    expect("gives memory back", found.gives_back == truth.gives_back, found.new_pages)
     expect("bottleneck", found.bottleneck == truth.bottleneck, found.bottleneck)
     if truth.peak:
         expect("peak", truth.peak[0] <= found.highest <= truth.peak[1], f"{found.highest / MIB:.1f} MiB")

@@ -31,6 +31,27 @@ def test_an_interrupted_run_does_not_displace_a_whole_one(tmp_path: Path) -> Non
     assert found.run == "whole"
 
 
+@pytest.mark.parametrize(("rounds", "amounts", "shown"), [(4, 1, "old"), (5, 1, "new"), (1, 2, "new")])
+@pytest.mark.parametrize("size", ["full", "small"])
+def test_a_run_of_the_default_amount_alone_does_not_displace_one_with_laws_of_memory(
+    tmp_path: Path, rounds: int, amounts: int, shown: str, size: str
+) -> None:
+    """At the published size the others begin with its fourth round."""
+
+    def run(name: str, month: int, rounds: int, amounts: int) -> list[Record]:
+        more: dict[str, Any] = {"started": f"2026-0{month}-01T00:00:00+00:00", "planned": 1, "size": size, "run": name}
+        return [
+            record("no_cache", index, time=1.0, question="caching", case={"data": data}, **more)
+            for index in range(rounds)
+            for data in ("x16", "x1")[:amounts]
+        ]
+
+    write_log(tmp_path, run("old", 1, 2, 2), commit="a" * 40)
+    write_log(tmp_path, run("new", 2, rounds, amounts), commit="b" * 40)
+    first, *_ = sets.collect(tmp_path)
+    assert first.comparisons[0].run == (shown if size == "full" else "new")
+
+
 @pytest.mark.parametrize(
     ("key", "case", "shown"),
     [

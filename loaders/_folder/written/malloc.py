@@ -15,7 +15,8 @@ def set_threshold_back() -> None:
     """Let malloc keep memory for the next image, as it did before ``from_generator``, which Keras uses too.
 
     The first one of a process sets a threshold of malloc to 128 KiB, for all of the process and for good (TensorFlow
-    2.21). Every image then comes from new memory, which the system clears. A batch is still given back: it is larger.
+    2.21), against memory that grows (tensorflow/tensorflow#65675). Every image then comes from new memory, which the
+    system clears. A batch is still given back: it is larger.
     """
     batch = BATCH * HEIGHT * WIDTH * 3 * 4
     with contextlib.suppress(AttributeError, OSError, TypeError):  # another C library has nothing to be set back

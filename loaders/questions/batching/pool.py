@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from loaders._malloc import set_threshold_back
+from loaders._malloc import has_threshold, set_threshold_back
 from loaders._registry import Batch, Job, Skip, variant
 from loaders.questions.batching import (
     Files,
@@ -41,13 +41,12 @@ def pool_from_generator(job: Job[Files]) -> Iterable[Batch]:
 
 @variant(engine="tf.data", matches="pool_from_generator")
 def pool_from_generator_mmap_threshold(job: Job[Files]) -> Iterable[Batch]:
-    """The same, and malloc's threshold set back, which ``from_generator`` sets to 128 KiB: each image is new memory."""
-    a_batch = _bytes(job.batch_size)
-    if not set_threshold_back(a_batch):
+    """``pool_from_generator`` with malloc's threshold set back, which TensorFlow lowers: images reuse memory."""
+    if not has_threshold():
         raise Skip("this C library has no threshold that could be set back")
 
     def batches() -> Iterator[Batch]:
-        set_threshold_back(a_batch)
+        set_threshold_back(_bytes(job.batch_size))
         yield from _pooled(job, ahead=1, empty=_aligned)
 
     return _from_generator(batches)
