@@ -47,9 +47,9 @@ def given_back():
 
     def rows():
         for number in range(COUNT):
-            yield np.full(2**17, number, np.float32)
+            yield np.full((1, 2**17), number, np.float32)
 
-    return tf.data.Dataset.from_generator(rows, output_signature=tf.TensorSpec([2**17], tf.float32))
+    return tf.data.Dataset.from_generator(rows, output_signature=tf.TensorSpec([1, 2**17], tf.float32))
 
 
 def shuffled():
