@@ -30,6 +30,6 @@ def set_threshold_back(to: int) -> None:
     ----------
     to
         In bytes; ``HIGHEST`` if that is less. What is as large is still given back: with the bytes of a batch, where
-        malloc by itself ends up, 640 images took as little memory as before, and with ``HIGHEST`` six batches more.
+        malloc by itself ends up, 640 images took as little memory as before, with ``HIGHEST`` six to ten batches more.
     """
     ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, min(to, HIGHEST))
