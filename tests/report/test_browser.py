@@ -397,7 +397,7 @@ def test_a_view_of_what_is_published_fits_on_a_few_screens(browser: Browser, pub
         first = json.loads(page.locator(".choices").first.text_content() or "")["choices"][0]
         covers = f"This covers {first['measured']} of {len(first['strategies'])} strategies"
         page.goto(f"{(published / 'comparison.html').as_uri()}#{names[0]}")
-        said = page.locator(".advice").first.inner_text()
+        said = page.locator(".besides").first.inner_text()
         able = [each for each in first["strategies"] if each["tier"] == "identical" and not each["problem"]]
         lacks = not all(each["load"] for each in able)
         assert (covers in said, "This covers" in said) == (lacks, lacks), "what could not be used is not missed"

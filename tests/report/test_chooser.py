@@ -92,7 +92,7 @@ def test_the_page_shows_what_was_decided(opened: Page, case: golden.Case) -> Non
     opened.get_by_label("Choose a strategy for").select_option(index=list(golden.RUNS).index(case.run))
     for name, place in case.settings.items():
         opened.locator(f"select[name={name}]").select_option(str(place))
-    advice = opened.locator(".advice").inner_text()
+    advice = " ".join(opened.locator(".advice, .besides").all_inner_texts())
     assert (
         (f"Use {case.recommended}." in advice)
         if case.recommended

@@ -466,10 +466,11 @@ const reasonsOf = ({ found, recommended, rivals, bottleneck, measured }, asked) 
   const kept = dear.length ? ` Left out, as they fit but are not worth installing: ${listed(dear)}.` : "";
   const set = winner.settings ? ` Its process needs ${winner.settings} in its environment.` : "";
   const install = winner.needs ? ` It needs an installation: pip install ${winner.needs}.` : "";
-  return (
+  return [
     `${first} Use ${recommended}. ${why}${doubt} ` +
-    `It needs at most ${enough(needs(winner))} for ${samples} samples.${set}${install}${rest}${out}${kept}${beyond && ` ${beyond}`}`
-  );
+      `It needs at most ${enough(needs(winner))} for ${samples} samples.${set}${install}`,
+    `${rest}${out}${kept}${beyond && ` ${beyond}`}`.trim(),
+  ];
 };
 const advise = (section) => {
   const data = JSON.parse(section.querySelector(".choices").textContent);
@@ -483,7 +484,9 @@ const advise = (section) => {
   const choice = data.choices[form.elements.choice.selectedIndex];
   const decision = decisionOf(data, choice, place);
   section.querySelector(".source").textContent = choice.from;
-  section.querySelector(".advice").textContent = reasonsOf(decision, asked);
+  const [answer, besides = ""] = [reasonsOf(decision, asked)].flat();
+  section.querySelector(".advice").textContent = answer;
+  section.querySelector(".besides").textContent = besides;
   const rank = (kind) => (RANK.includes(kind) ? RANK.indexOf(kind) : RANK.length);
   const lines = decision.found
     .map((each) => ({ ...each, waits: waitOf(each, asked) }))
