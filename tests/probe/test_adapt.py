@@ -125,7 +125,8 @@ def test_an_iterator_is_dropped_with_its_epoch_and_not_with_the_last_batch(
         def __iter__(self) -> Iterator[int]:
             return Two()
 
-    epoch = iter(Batches(Made, steps, "").build())
+    batches = Batches(Made, steps, "").build()
+    epoch = iter(batches)
     assert len([*itertools.islice(epoch, taken)]) == taken
     if taken == 2:
         assert next(epoch, None) is None

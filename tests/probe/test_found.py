@@ -85,6 +85,7 @@ def test_memory_that_is_given_back_and_taken_anew_is_said_if_the_system_spends_a
     told = msgspec.structs.replace(each, found={**each.found, "new_pages": msgspec.to_builtins(pages)})
     result = judged(each, told, each)
     assert result.new_pages == pages
+    assert result.gives_back == said
     assert ("takes 396000 new pages, on which the system spends 200 ms" in words.answer(result)) == said
 
 
