@@ -433,11 +433,15 @@ const reasonsOf = ({ found, recommended, rivals, bottleneck, measured }, asked) 
     const [before, other] = beyond ? [`${beyond} `, "other "] : ["", ""];
     if (!known.length && unknown.length) {
       const why = found.find((each) => each.name === unknown[0]).why;
-      return `${before}How much memory ${samples} samples need is unknown for every ${other}strategy that could be used: ${listed(unknown)} (${unknown[0]}: ${why}).`;
+      return [
+        `${before}How much memory ${samples} samples need is unknown for every ${other}strategy that could be used: ${listed(unknown)} (${unknown[0]}: ${why}).`,
+      ];
     }
-    if (!known.length) return beyond || "No strategy that could be used has been measured.";
+    if (!known.length) return [beyond || "No strategy that could be used has been measured."];
     const rest = unknown.length ? ` The memory of ${listed(unknown)} is unknown: measure with more samples.` : "";
-    return `${before}No ${other}strategy is certain to fit into ${budget} with ${samples} samples. ${known[0].name} would fit into ${enough(needs(known[0]))}.${rest}`;
+    return [
+      `${before}No ${other}strategy is certain to fit into ${budget} with ${samples} samples. ${known[0].name} would fit into ${enough(needs(known[0]))}.${rest}`,
+    ];
   }
   const winner = found.find((each) => each.name === recommended);
   const wait = estimated(waitOf(winner, asked), duration);
@@ -484,7 +488,7 @@ const advise = (section) => {
   const choice = data.choices[form.elements.choice.selectedIndex];
   const decision = decisionOf(data, choice, place);
   section.querySelector(".source").textContent = choice.from;
-  const [answer, besides = ""] = [reasonsOf(decision, asked)].flat();
+  const [answer, besides = ""] = reasonsOf(decision, asked);
   section.querySelector(".advice").textContent = answer;
   section.querySelector(".besides").textContent = besides;
   const rank = (kind) => (RANK.includes(kind) ? RANK.indexOf(kind) : RANK.length);
