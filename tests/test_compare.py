@@ -634,18 +634,15 @@ def test_published_start_figures_come_from_the_first_rounds_of_the_default_cases
             assert len({each.process for each in of_block}) == 1
 
 
-def test_all_amounts_of_data_start_alike_where_one_of_them_must_start_fresh(
+def test_what_sets_variables_has_its_baseline_start_fresh_and_no_other_case(
     corpus: Corpus, served: type[Server]
 ) -> None:
-    """A law of memory needs rounds that have every amount, and no ratio joins a fresh trial with a forked one."""
     full = Corpus(corpus.root, msgspec.structs.replace(corpus.manifest, size="full"))
     planned = _compare.plan("caching", full, all_cases=True, rounds=8)
-    for settings, expected in ((True, {True}), (False, {True, False})):
-        known = [each for each in planned.strategies if settings or planned.may_fork(each)]
-        plan = dataclasses.replace(planned, strategies=tuple(known))
-        found = list(schedule.blocks([plan], {"caching": []}))
-        assert {each.fresh for each in found} == expected
-        assert {each.fresh for each in found if each.index >= plans.FRESH_ROUNDS} == {settings}
+    found = [each for each in schedule.blocks([planned], {"caching": []}) if each.index >= plans.FRESH_ROUNDS]
+    assert {each.case["onednn"] for each in found if each.fresh} == {"set"}
+    assert {each.case["onednn"] for each in found if not each.fresh} == {"default"}
+    assert all("no_cache" in each.strategies for each in found)
 
 
 def test_other_amounts_of_data_are_forked_from_the_first_round_on(corpus: Corpus, served: type[Server]) -> None:
@@ -666,7 +663,7 @@ def test_other_amounts_of_data_are_forked_from_the_first_round_on(corpus: Corpus
     [
         ("batching", {"all_cases": False}, plans.FRESH_ROUNDS),
         ("batching", {"all_cases": True}, 0),
-        ("caching", {"all_cases": False}, 0),  # all of its cases
+        ("caching", {"all_cases": False}, plans.FRESH_ROUNDS),
         ("batching", {"all_cases": False, "rounds": 4}, 0),  # too few would be left
         ("batching", {"all_cases": False, "fresh": True}, 0),  # all pair with each other
         ("batching", {"only": {"data": "x4", "augment": "off"}}, 0),
@@ -923,7 +920,7 @@ def test_a_quick_look_checks_each_strategy_with_one_amount_of_data(
     stand_in_for_trials(monkeypatch, noted)
     _compare.run_together([planned], seconds=2 * planned.trials - 1, clock=timed.clock)
     quick = set(_registry.quick("caching"))
-    first = {(0 if each in quick else 3, each) for each in _registry.variants("caching")}
+    first = {(0 if each in quick else 3, each) for each in planned.strategies_in(planned.cases[0])}
     assert sorted(checked) == sorted(first)
 
 

@@ -100,6 +100,19 @@ def test_slices_name_what_exists(question: str) -> None:
         assert each.tier in _contract.TIERS
 
 
+@pytest.mark.parametrize("question", sorted(_registry.questions()))
+def test_what_sets_variables_runs_with_every_amount_of_data_or_with_none(question: str) -> None:
+    """A case with such a strategy starts fresh, and a law of memory needs rounds whose amounts all start alike."""
+    asked = _registry.find_question(question)
+    for each in _registry.variants(question).values():
+        if each.variables or each.preload:
+            for case in asked.cases:
+                amounts = [
+                    other for other in asked.cases if {**other, asked.size_axis: ""} == {**case, asked.size_axis: ""}
+                ]
+                assert len({each.runs_in(other) for other in amounts}) == 1
+
+
 def test_listing_loads_nothing_heavy() -> None:
     code = (
         "import sys; from loaders import _registry\n"

@@ -186,11 +186,11 @@ class Plan:
         """
         question = _registry.find_question(self.question)
         amounts, main = question.default_cases, question.default_case
-        is_for_a_law = case != main and list(self.cases) == amounts != question.cases
+        is_for_a_law = case != main and list(self.cases) == amounts
         if not is_for_a_law or self.whole_rounds < LEAST_ROUNDS:
             return False
-        alike = [name for each in amounts for name in self.strategies_in(each)]
-        return self.starts_fresh(index, main, alike) and not self.starts_fresh(index, case, alike)
+        is_fresh, main_is_fresh = (self.starts_fresh(index, each, self.strategies_in(each)) for each in (case, main))
+        return main_is_fresh and not is_fresh
 
     @property
     def trials(self) -> int:

@@ -10,7 +10,6 @@ import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 import msgspec
 
@@ -88,17 +87,7 @@ def _of_question(plan: Plan, index: int, records: Records, looked: dict[str, set
         of_case = [each for each in records[plan.question] if each.case == case]
         due = [name for name in strategies if _is_due(index, [each for each in of_case if each.strategy == name])]
         if due:
-            alike = chain.from_iterable(names for other, names in wanted if _start_alike(plan, case, other))
-            yield Block(plan, index, case, due, planned, plan.starts_fresh(index, case, list(alike)))
-
-
-def _start_alike(plan: Plan, one: Mapping[str, str], other: Mapping[str, str]) -> bool:
-    """Whether trials of two cases start alike: if they differ in their amount of data only, as a law of memory needs.
-
-    A quick look has no time to import more for that.
-    """
-    axis = _registry.find_question(plan.question).size_axis
-    return one == other if plan.staged else {**one, axis: ""} == {**other, axis: ""}
+            yield Block(plan, index, case, due, planned, plan.starts_fresh(index, case, strategies))
 
 
 def _is_due(index: int, own: Sequence[Record]) -> bool:

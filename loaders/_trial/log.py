@@ -13,7 +13,7 @@ from typing import TypeVar
 import msgspec
 from filelock import FileLock, Timeout
 
-from loaders import _durable
+from loaders import _durable, _registry
 from loaders._errors import InputError, printable
 from loaders._trial.record import SCHEMA, Record
 
@@ -207,7 +207,20 @@ def _decoded(line: bytes) -> Record:
     started = datetime.fromisoformat(record.started)
     if started.tzinfo is None or started.year >= LAST_YEAR:
         raise ValueError(f"`started` is no time with a time zone before {LAST_YEAR}")
-    return record
+    return _in_todays_case(record)
+
+
+def _in_todays_case(record: Record) -> Record:
+    """Return a record of before its question had an axis with that axis: the first value that its strategy runs with.
+
+    An axis that is added begins with what was measured without it.
+    """
+    asked = _registry.questions().get(record.question)
+    if not asked or not set() < record.case.keys() < asked.axes.keys():
+        return record
+    known = _registry.variants(record.question).get(record.strategy)
+    values = {axis: values[0] for axis, values in {**asked.axes, **(known.only if known else {})}.items()}
+    return msgspec.structs.replace(record, case={**values, **record.case})
 
 
 def read_all(root: Path, say: Callable[[str], None] = lambda _: None) -> list[Record]:

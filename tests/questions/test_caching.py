@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 def _metrics(measure: Measure, corpus: Corpus, strategy: str) -> Metrics:
     planned = _compare.plan("caching", corpus)
     assert planned.epochs == 3  # without later epochs there is nothing to compare
-    record = measure(planned, strategy, {"data": "x16"})
+    record = measure(planned, strategy, {"data": "x16", "onednn": "default"})
     assert record.status == "ok", record.message
     return record.metrics
 
@@ -34,7 +34,7 @@ from loaders._trial import memory, prepare
 
 corpus, question, malloc, held = _corpus.open_corpus("tiny"), _registry.questions()["caching"], memory.Malloc(), {}
 for strategy in ["no_cache", *sys.argv[1:]]:  # the first one loads what TensorFlow loads late
-    trial = _compare.plan("caching", corpus).trial(strategy, {"data": "x16"}, 1)
+    trial = _compare.plan("caching", corpus).trial(strategy, {"data": "x16", "onednn": "default"}, 1)
     job = prepare.job_of(trial, question, corpus)
     before, _ = malloc.in_use_and_held()
     dataset = _registry.variants("caching")[strategy].build(job)
@@ -66,7 +66,7 @@ def test_a_cache_in_memory_holds_what_was_decoded(corpus: Corpus) -> None:
 
 @pytest.mark.slow
 def test_a_cache_spares_the_work_of_later_epochs(corpus: Corpus, measure: Measure) -> None:
-    trial = _compare.plan("caching", corpus).trial("cache_after_decode", {"data": "x16"}, 1)
+    trial = _compare.plan("caching", corpus).trial("cache_after_decode", {"data": "x16", "onednn": "default"}, 1)
     # Smaller batches than a trial's, of which these few pictures make two: too few to tell what is steady.
     job = prepare.job_of(trial, _registry.find_question("caching"), corpus, batch_size=8)
     timelines, _ = drain(lambda: _registry.find_variant("caching", "cache_after_decode").build(job), epochs=3)
@@ -94,5 +94,5 @@ def test_every_published_place_is_there() -> None:
 def test_the_setting_of_onednn_reaches_tensorflow_and_stands_in_the_record(corpus: Corpus, measure: Measure) -> None:
     planned = _compare.plan("caching", corpus)
     for strategy, state in (("no_cache_onednn", "on"), ("no_cache_without_onednn", "off")):
-        record = measure(planned, strategy, {"data": "x4"})
+        record = measure(planned, strategy, {"data": "x4", "onednn": "set"})
         assert (record.status, record.environment.onednn) == ("ok", state), record.message

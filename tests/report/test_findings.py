@@ -358,7 +358,7 @@ def _read(
         memory_trace=MemoryTrace(steps, [float(each) for each in steps], flat, flat, [int(held * MIB)] * 60),
         order_quality=OrderQuality(0.3, 1.0, 0.2, tail),
     )
-    return record(strategy, index, question="read_order", case={"record": "tensor"}, metrics=metrics)
+    return record(strategy, index, question="read_order", case={"record": "tensor", "data": "x16"}, metrics=metrics)
 
 
 def reads() -> list[Record]:

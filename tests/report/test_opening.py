@@ -249,7 +249,7 @@ def test_what_writes_is_not_said_to_convert_nothing_and_how_much_it_writes_is_sa
             name,
             index,
             question="caching",
-            case={"data": data},
+            case={"data": data, "onednn": "default"},
             metrics=Metrics(
                 epoch_time=(each := time * count / 160 * (1 + 0.01 * index)) + 0.5,
                 steady_time=each,
@@ -409,14 +409,15 @@ def _cached(
     noise = random.Random(seed)
     known = _registry.variants("caching")
     found = []
-    for index, data, (name, mebibytes) in itertools.product(range(8), ("x4", "x16"), memory.items()):
-        if known[name].runs_in({"data": data}):
+    cases = _registry.find_question("caching").cases
+    for index, case, (name, mebibytes) in itertools.product(range(8), cases, memory.items()):
+        if known[name].runs_in(case):
             bytes_ = int(mebibytes * MIB * math.exp(noise.gauss(0, spread)))
             time = seconds.get(name, 1.0) * math.exp(noise.gauss(0, 0.01))
             metrics = Metrics(
                 epoch_time=time, steady_time=time, peak_memory=bytes_, needed_memory=bytes_, samples=300, batches=10
             )
-            found.append(record(name, index, question="caching", case={"data": data}, metrics=metrics))
+            found.append(record(name, index, question="caching", case=case, metrics=metrics))
     return comparison(found)
 
 
@@ -424,10 +425,10 @@ def test_a_setting_that_makes_a_strategy_much_leaner_is_advised_with_its_price()
     memory = {"no_cache": 120, "no_cache_onednn": 60, "no_cache_without_onednn": 121, "cache_paths": 118}
     *_, line = opening.advice([_cached(memory, {})])
     assert line.strategy == "no_cache_onednn"
-    assert line.when.startswith("use `no_cache`, which needs 12")
+    assert line.when.startswith("use `no_cache` with onednn set, which needs 1")
     assert line.do.startswith("Set `TF_ENABLE_ONEDNN_OPTS=1`. With oneDNN")
     assert re.fullmatch(
-        r"it then needs (59|60|61)\.\d MiB, 0\.\d+× \(0\.\d+× to 0\.\d+×\) of that, "
+        r"it then needs (5[89]|6[01])\.\d MiB, 0\.\d+× \(0\.\d+× to 0\.\d+×\) of that, "
         r"and its time shows no difference \(0\.\d+ to 1\.\d+\)",
         line.because,
     )

@@ -45,6 +45,24 @@ def test_what_is_appended_is_read_back(tmp_path: Path) -> None:
     assert log.read(tmp_path / "nowhere.jsonl") == []
 
 
+@pytest.mark.parametrize(
+    ("strategy", "case", "read"),
+    [
+        ("no_cache", {"data": "x4"}, {"data": "x4", "onednn": "default"}),
+        ("no_cache_onednn", {"data": "x4"}, {"data": "x4", "onednn": "set"}),
+        ("no_cache", {"data": "x4", "onednn": "set"}, {"data": "x4", "onednn": "set"}),
+        ("removed", {"data": "x4"}, {"data": "x4", "onednn": "default"}),
+        ("no_cache", {"bogus": "x4"}, {"bogus": "x4"}),
+        ("no_cache", {}, {}),
+    ],
+)
+def test_a_trial_of_before_its_question_had_an_axis_is_read_with_it(
+    tmp_path: Path, strategy: str, case: dict[str, str], read: dict[str, str]
+) -> None:
+    log.append(tmp_path / log.NAME, msgspec.structs.replace(RECORD, strategy=strategy, question="caching", case=case))
+    assert [each.case for each in log.read(tmp_path / log.NAME)] == [read]
+
+
 @given(cut=st.integers(1, 200))
 def test_a_line_that_was_cut_costs_itself_only(tmp_path_factory: pytest.TempPathFactory, cut: int) -> None:
     path = tmp_path_factory.mktemp("log") / "trials.jsonl"
