@@ -110,7 +110,7 @@ class _Comparison:
     reason is in the trial log and on the comparison page.
     """
 
-    version = "2"
+    version: ClassVar[str]
     timeout = 3600  # seconds without output (not in total): longer than one trial's own deadline
     params: ClassVar[list[list[str]]]
     param_names: ClassVar[list[str]]
@@ -144,7 +144,7 @@ class _Drain:
     and inputs. Only the default case is drained. It holds a comparison's lock: it would disturb one that is under way.
     """
 
-    version = "1"
+    version: ClassVar[str]
     timeout = 600  # seconds without output
     number = 1  # a second epoch in the same process would find memory left by the first
     repeat = 1  # per process, for the same reason

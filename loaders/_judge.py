@@ -11,7 +11,7 @@ the extent that the case's variances are alike (Smyth 2004, https://doi.org/10.2
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
@@ -167,20 +167,28 @@ def decide(
         low, high = each.bounds(alike)
         return "no difference" if -within < low and high < within else "undecided"
 
+    found = verdict(difference)
+    if found != "undecided":
+        return found, None
+    return found, rounds_until(difference, lambda each: verdict(each) != "undecided")
+
+
+def rounds_until(difference: Difference, decides: Callable[[Difference], bool]) -> int | None:
+    """Return how many rounds in all would decide at this estimate and spread; ``None`` if ``MOST_ROUNDS`` would not."""
+
     def then(rounds: int) -> Difference:
         """Predict more rounds: the error falls with the root of their number, the degrees grow with it."""
         grown = (rounds - 1) / (difference.rounds - 1) if difference.rounds > 1 else 1.0
         error = difference.error * math.sqrt(difference.rounds / rounds)
         return Difference(difference.value, error, difference.degrees * grown, rounds)
 
-    found = verdict(difference)
-    if found != "undecided" or verdict(then(MOST_ROUNDS)) == "undecided":
-        return found, None
+    if not decides(then(MOST_ROUNDS)):
+        return None
     low, high = difference.rounds, MOST_ROUNDS
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if verdict(then(middle)) != "undecided" else (middle, high)
-    return found, high
+        low, high = (low, middle) if decides(then(middle)) else (middle, high)
+    return high
 
 
 @dataclass(frozen=True)

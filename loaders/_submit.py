@@ -196,7 +196,7 @@ def check(folder: Path) -> int:
             record = msgspec.json.decode(line, type=Record)
         except (msgspec.MsgspecError, ValueError, RecursionError):
             raise InputError(f"{path}, line {count}, is no record of a trial") from None
-        if not is_handed_in(record):
+        if not is_handed_in(log.in_todays_case(record)):
             raise InputError(f"{path}, line {count}, is not of a built-in strategy on the bundled photographs")
         if encoded([reduced(record, folder.name)]) != line:
             raise InputError(f"{path}, line {count}, is not as `python -m loaders submit {folder.name}` writes it")

@@ -203,6 +203,14 @@ def test_what_submit_would_not_write_is_refused(handed_in: Path, spoil: Callable
         _submit.check(handed_in)
 
 
+def test_a_trial_of_before_its_question_had_an_axis_is_taken(tmp_path: Path) -> None:
+    older = _own("no_cache", question="caching", case={"data": "x4"})
+    folder = tmp_path / "ada"
+    folder.mkdir()
+    (folder / log.NAME).write_bytes(_submit.encoded([_submit.reduced(older, "ada")]))
+    assert _submit.check(folder) == 1
+
+
 def test_anything_else_in_the_folder_is_refused(handed_in: Path) -> None:
     (handed_in / "setup.py").write_text("print()")
     with pytest.raises(InputError, match="and nothing else"):

@@ -74,7 +74,6 @@ def advise(records: Sequence[Record], question: str, given: Mapping[str, str], s
     words = ["python", "-m", "loaders", "compare", question]
     for axis, value in case.items():
         words += ["--case", f"{axis}={value}"]
-    words += [] if case else ["--all-cases"]
     is_whole = bool(run) and candidates.has_all_amounts(run, question, case)
     words += ["--size", "full"] if is_whole else []
     measure = "" if is_whole and run[0].size in ("full", "large") else shlex.join(words)

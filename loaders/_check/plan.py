@@ -38,7 +38,7 @@ def chosen(
         alone = [f"{question}.{name}" for question, names in own.items() for name in names - other.get(question, set())]
         if alone:
             say(f"only {side.name} has {', '.join(sorted(alone))}: nothing to compare with")
-    both = {question: names & listed[1].get(question, set()) for question, names in listed[0].items()}
+    both = {name: common for name, own in listed[0].items() if (common := own & listed[1].get(name, set()))}
     asked = list(only) or (list(both) if every else [])
     if asked:
         return {question: sorted(names) for question, names in _named(asked, both).items()}, []

@@ -67,7 +67,7 @@ class Side(msgspec.Struct, frozen=True):
         """Return what its ``list --json`` prints."""
         done = self._run(["list", "--json"])
         if done.returncode:
-            raise InputError(f"{self.name} cannot list its strategies: {done.stderr.strip().splitlines()[-1:]}")
+            raise InputError(f"{self.name} cannot list its strategies: {done.stderr.strip()[-500:]}")
         return json.loads(done.stdout)
 
     def trial(self, arguments: list[str]) -> dict[str, Any]:

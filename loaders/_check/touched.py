@@ -32,7 +32,7 @@ def touched(before: Sources, after: Sources, strategies: Mapping[str, Iterable[s
     every = before.get(DEPENDENCIES) != after.get(DEPENDENCIES) or _differ(before, after, shared)
     found = {}
     for question, names in strategies.items():
-        whole = every or _differ(before, after, _borrowed(before, question) | _borrowed(after, question))
+        whole = every or _differ(before, after, _taken(before, question) | _taken(after, question))
         changed = _changed(before, after, question, names)
         found[question] = {name for name, parts in changed.items() if whole or parts}
     return {question: names for question, names in found.items() if names}
@@ -81,10 +81,15 @@ def _imported(sources: Sources) -> set[str]:
     return {path for path in reached(sources, []) if _is_machinery(path)}
 
 
+def _taken(sources: Sources, question: str) -> set[str]:
+    """Return the files that those of a question import, directly or indirectly, and not every trial does."""
+    own = files_of(sources, question)
+    return reached(sources, own) - _imported(sources) - set(own)
+
+
 def _borrowed(sources: Sources, question: str) -> set[str]:
     """Return the files of other questions that those of a question import, directly or indirectly."""
-    own = files_of(sources, question)
-    return {path for path in reached(sources, own) if not _is_machinery(path)} - set(own)
+    return {path for path in _taken(sources, question) if not _is_machinery(path)}
 
 
 def _is_machinery(path: str) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from loaders._judge import MOST_ROUNDS, RESOLUTION, Difference, Fitted, fitted, holm, margin_of
+from loaders._judge import RESOLUTION, Difference, Fitted, fitted, holm, margin_of, rounds_until
 from loaders._law import AMOUNTS, Law
 from loaders._rows import Comparison, Row
 from loaders._stats import Estimate, estimate, quantile
@@ -86,19 +86,7 @@ class Part:
             return 0
         if found is None or test is None or math.isinf(found.error) or found.rounds < 2:
             return None
-
-        def decides(rounds: int) -> bool:
-            error = found.error * math.sqrt(found.rounds / rounds)
-            degrees = found.degrees * (rounds - 1) / (found.rounds - 1)
-            return test(Difference(found.value, error, degrees, rounds)).surest <= level
-
-        if not decides(MOST_ROUNDS):
-            return None
-        low, high = found.rounds, MOST_ROUNDS
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if decides(middle) else (middle, high)
-        return high
+        return rounds_until(found, lambda each: test(each).surest <= level)
 
 
 def part_of(difference: Difference, test: Test) -> Part:
@@ -252,7 +240,18 @@ class Figures:
                     raise NotMeasuredError(f"{strategy}: {row.status}")
                 self.has_single |= row.samples == 1
                 return row
-        raise NotMeasuredError(f"{question} {strategy} was not run{' with' if case else ''} {' '.join(case.values())}")
+        said = " ".join(["was not run", *(["with", *case.values()] if case else [])])
+        raise NotMeasuredError(f"{question} {strategy} {said}")
+
+    def aside(self, question: str, strategy: str, **case: str) -> Row | None:
+        """Return a row on which no verdict rests; ``None`` if it was not measured."""
+        before = self.has_single, [*self.asked]
+        try:
+            return self.row(question, strategy, **case)
+        except NotMeasuredError:
+            return None
+        finally:
+            self.has_single, self.asked = before
 
     def ratio(self, question: str, one: str, other: str, figure: Figure, **case: str) -> Difference:
         """Return the ratio of two strategies' figures in one case, paired by round."""

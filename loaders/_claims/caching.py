@@ -5,7 +5,6 @@ from __future__ import annotations
 from loaders._claims._declare import Found, claim
 from loaders._claims._evidence import Figures, NotMeasuredError, above, less_than, light, margin_of_two, part_of
 from loaders._claims._figures import PICTURE_BYTES, at_readers_amount, gigabytes, joined, ratio
-from loaders._stats import estimate
 from loaders._words import amount, estimated
 
 LIGHT = 1.25
@@ -19,10 +18,9 @@ def cached_pixels_exhaust_memory(figures: Figures) -> Found:
     """
     cached, plain = figures.row("caching", "cache_after_decode"), figures.row("caching", "no_cache")
     memory = figures.comparison("caching").environment.memory
-    rounds = sorted(cached.peaks.keys() & plain.peaks.keys())
-    if not rounds or not cached.delivered or not memory:
+    if not cached.delivered or not memory:
         raise NotMeasuredError("no figure")
-    more_by = estimate([cached.peaks[each] - plain.peaks[each] for each in rounds], "linear")
+    more_by = figures.increase(cached, plain, "peaks")
     data = cached.delivered * PICTURE_BYTES
     keeps = part_of(less_than(more_by, 0.8 * data), above())
     said = f"{estimated(more_by, amount)} more than no_cache, for {amount(data)} of decoded pictures"

@@ -59,7 +59,10 @@ def range_indexing_is_flat(figures: Figures) -> Found:
 @claim("B10", "Tiny records never leak.")
 def tiny_records_never_leak(figures: Figures) -> Found:
     """A bound on the growth of memory in use with one integer a record, for every order."""
-    names = ("range_indexed", "sequential", "parallel_reads", "interleave")
+    names = (
+        *("range_indexed", "sequential", "parallel_reads", "mixed_parallel_reads"),
+        *("interleave", "interleave_sequential", "interleave_deterministic_false", "mixed_interleave"),
+    )
     rows = [figures.row("read_order", name, record="int64") for name in names]
     leaks = [_leaks(row) for row in rows]
     never = both(*(Shown(each.fails, each.holds) for each in leaks))

@@ -30,7 +30,7 @@ def tensors_take_ten_times_the_disk(figures: Figures) -> Found:
 
 @claim("B5", "Reading serialize_tensor is no faster than decoding JPEG.")
 def tensors_read_no_faster(figures: Figures) -> Found:
-    """The time ratio's interval lies above 1/1.1, warm and cold; in part where it is faster by less."""
+    """The time ratio's 90 % interval lies above 1/1.1, warm and cold; in part where it is faster by less."""
     return joined(
         [
             ratio(

@@ -25,11 +25,10 @@ def run(
     *,
     anew: bool = True,
     done: Callable[[Record], None] = lambda _: None,
-    begin: Callable[[Trial], None] = lambda _: None,
     say: Callable[[str], None] = lambda _: None,
 ) -> list[Record]:
     """Run one comparison to its end and return its records; see ``run_together``."""
-    return run_together([planned], anew=anew, done=done, begin=begin, say=say)[planned.question]
+    return run_together([planned], anew=anew, done=done, say=say)[planned.question]
 
 
 def run_together(

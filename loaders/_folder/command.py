@@ -93,21 +93,22 @@ def run(
         for record in found.records:
             told(record)
         ended = _raced(found, asked.seconds * (1 - AGAIN) - (time.monotonic() - started), told, begin)
-    if not found.records:
-        raise InputError(
-            f"{asked.seconds / 60:g} minutes are too short for these images, about {seen.rate:.3g} of which are "
-            f"decoded a second: give it --minutes {math.ceil(found.needed / 60) + 1}, or smaller batches"
-        )
-    given = advice.advice(seen, found, ended, asked.command)
-    if given.answer.recommended is None:
-        return given
-    if ended != "interrupted":
-        begin("measuring the answer again")
-        given = _again(given, found, asked.seconds - (time.monotonic() - started), told)
+        if not found.records:
+            raise InputError(
+                f"{asked.seconds / 60:g} minutes are too short for these images, about {seen.rate:.3g} of which are "
+                f"decoded a second: give it --minutes {math.ceil(found.needed / 60) + 1}, or smaller batches"
+            )
+        given = advice.advice(seen, found, ended, asked.command)
+        name = given.answer.recommended
+        if name is None:
+            return given
+        if ended != "interrupted":
+            begin("measuring the answer again")
+            given = _again(given, name, found, asked.seconds - (time.monotonic() - started), told)
     if given.again and given.again.problem:
         return given
     given = msgspec.structs.replace(given, module=asked.out.stem)
-    _hand_out(asked, given)
+    _hand_out(asked, given, name)
     return given
 
 
@@ -122,10 +123,7 @@ def _raced(found: Race, seconds: float, told: Callable[[Record], None], begin: C
     return "answered" if found.is_over(rounds) else "time"
 
 
-def _again(given: Advice, found: Race, seconds: float, told: Callable[[Record], None]) -> Advice:
-    name = given.answer.recommended
-    if name is None:
-        return given
+def _again(given: Advice, name: str, found: Race, seconds: float, told: Callable[[Record], None]) -> Advice:
     try:
         record = found.again(name, seconds, told)
     except KeyboardInterrupt:
@@ -133,11 +131,8 @@ def _again(given: Advice, found: Race, seconds: float, told: Callable[[Record], 
     return msgspec.structs.replace(given, again=advice.again(found, given.answer, record))
 
 
-def _hand_out(asked: Asked, given: Advice) -> None:
+def _hand_out(asked: Asked, given: Advice, name: str) -> None:
     """Write the loader."""
-    name = given.answer.recommended
-    if name is None:
-        return
     heading = words.heading(given, f"{datetime.now(UTC):%Y-%m-%d}")
     try:
         _durable.write(asked.out, written.stand_alone(name, heading, race.settings_of(asked.wanted)))

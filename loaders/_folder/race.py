@@ -238,7 +238,11 @@ class Race:
             for name, totals in found.totals.items()
             if totals and name != question.DECODING
         }
-        fitting = [each for each in self.candidates() if each.name in means and self._fits(found, each.name)]
+        fitting = [
+            each
+            for each in self.candidates()
+            if each.name in means and not each.problem and self._fits(found, each.name)
+        ]
         if not fitting:
             return {}
         best = min(fitting, key=lambda each: means[each.name]).name
@@ -493,4 +497,4 @@ HELD = 5
 
 def _parts(most: int, batch: int) -> list[int]:
     """Return three numbers of images: so many batches, half of them and a quarter."""
-    return [max(1, most // 4) * batch, most // 2 * batch, most * batch]
+    return [most // 4 * batch, most // 2 * batch, most * batch]

@@ -75,6 +75,10 @@ class Batches:
         self._source = self._called()
         return self
 
+    def drop(self) -> None:
+        """Let go of what the function has returned, and of its iterators."""
+        self._source, self._endless, self._running, self.made = None, None, None, None
+
     def _called(self) -> Iterable[Any]:
         self.made = self._call()
         return source(self.made, self._name, bounded=self._steps is not None)
@@ -134,6 +138,9 @@ class Batches:
         while self._step > before:
             before = self._step
             yield from self._begun()
+            if self._step == before and self._source is not None:  # as in ``_delivered``
+                self._source = None
+                yield from self._begun()
 
 
 class _Epoch(Iterator[Batch]):

@@ -58,6 +58,8 @@ WHOLE = "its batches hold arrays of different lengths, so their samples cannot b
 def _growing(found: Found) -> Gate:
     states: dict[str, State] = {"yes": "broken", "no": "kept"}
     why = f"memory: {found.growth.verdict}" if found.growth else "there is no trace of its memory"
+    if found.grows == "undecided" and found.growth and found.growth.verdict != "undecided":
+        why = "its trials differ in whether memory grows"
     return Gate("--fail-on growing", states.get(found.grows, "undecided"), why)
 
 

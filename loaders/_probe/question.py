@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +97,21 @@ declare_question(
 )
 
 
+class _Built:
+    """The pipeline, until it is dropped: the trial's inputs hold it too, and would be in what is retained."""
+
+    def __init__(self, batches: Batches) -> None:
+        self._batches = batches
+        batches.build()
+
+    def __iter__(self) -> Iterator[Batch]:
+        return iter(self._batches)
+
+    def __del__(self) -> None:
+        self._batches.drop()
+
+
 @variant(question=NAME)
 def pipeline(job: Job[Batches]) -> Iterable[Batch]:
     """The user's own."""
-    return job.inputs.build()
+    return _Built(job.inputs)

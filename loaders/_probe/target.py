@@ -85,7 +85,7 @@ def parse(text: str, given: tuple[str, ...] = (), directory: Path | None = None)
 def _literal(text: str) -> Any:
     try:
         value = ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, TypeError):  # the last of a set of lists, for example
         return text
     if isinstance(value, tuple):
         value = list(value)

@@ -63,8 +63,11 @@ def _answer(found: Found) -> Iterator[str]:
     if found.grows == "no" and found.growth:
         yield f"Memory does not grow: {growth_in_words(found.growth)}."
     elif found.grows == "undecided" and found.growth:
-        why = growth_in_words(found.growth).removeprefix("undecided: ")
-        yield f"Whether memory grows is undecided: {why} (more of them: --epochs)."
+        if found.growth.verdict == "undecided":
+            why = f"{growth_in_words(found.growth).removeprefix('undecided: ')} (more of them: --epochs)"
+        else:
+            why = "its trials differ (more of them: --trials)"
+        yield f"Whether memory grows is undecided: {why}."
     if found.delivered and not found.failure:
         yield epochs_in_words(found.delivered)
 

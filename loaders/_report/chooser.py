@@ -105,7 +105,6 @@ def _embedded(encoded: bytes) -> bytes:
                     "problem": each.problem,
                     "needs": each.needs,
                     "settings": each.settings,
-                    "law": laws[each.name].kind if each.name in laws else None,
                     "why": why_unknown(each, laws),
                     "held": each.held,
                     "memory": [

@@ -140,7 +140,7 @@ def _time(row: Row) -> Cell:
 
 def _against_baseline(judged: Judged | None, row: Row, words: Callable[[Judged | None], str]) -> Cell:
     if row.is_baseline:
-        return Cell("baseline", judged.ratio.value if judged else 1)
+        return Cell("baseline", 1)
     return Cell(stacked(words(judged)), judged.ratio.value if judged else None)
 
 

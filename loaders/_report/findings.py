@@ -306,7 +306,8 @@ def _worst(rows: Sequence[Row], laws: Mapping[str, Law]) -> _Said:
         return _asked("")
     usual = held.value if (held := baseline[figure]) else 0.0
     fit = fitted({row.strategy: row.needs if figure == "needed" else row.peaks for row in rows}, floor=RESOLUTION)
-    fat = []
+    fat: list[tuple[float, str, Row, Judged]] = []
+    late: list[tuple[float, str, Row, Judged]] = []
     for row in advisable(rows):
         more, ratio = row[figure], fit.compare(row.strategy, baseline.strategy, margin=MEMORY_SHARE)
         if (
@@ -318,9 +319,8 @@ def _worst(rows: Sequence[Row], laws: Mapping[str, Law]) -> _Said:
             and row.ratio
             and row.ratio.verdict == "more"
             and not (row["saved"] and row["saved"].value > 0)
-            and not row.ends_late
         ):
-            fat.append((more.value, row.strategy, row, ratio))
+            (late if row.ends_late else fat).append((more.value, row.strategy, row, ratio))
     if not fat:
         return _asked("")
     most, name, row, ratio = max(fat, key=lambda each: each[:2])
@@ -330,6 +330,9 @@ def _worst(rows: Sequence[Row], laws: Mapping[str, Law]) -> _Said:
     size = f" with {row.delivered} samples" if row.delivered else ""
     what = f"{amount(most)} needed" if figure == "needed" else f"a peak of {amount(most)}"
     text = f"Avoid {name} ({why}): {each}{what}{size}, {fatter(ratio)} than {baseline.strategy}, and {times(row.ratio)}"
+    if late:
+        names = listed([each for _, each, *_ in sorted(late, key=lambda each: each[:2], reverse=True)])
+        text += f" (also more than {FAT:g}× as fat, but not judged, as their epochs end late: {names})"
     # Both have to hold, so the sentence is as sure as the less sure of the two; it may have named any other strategy.
     fatness = fit.difference(name, baseline.strategy)
     p_value = max(row.p_values.get("ratio", 1.0), 2 * fatness.p_above(FAT) if fatness else 1.0)

@@ -41,8 +41,9 @@ UNDECIDED = "Undecided."
 MATTERS = (
     "These lines matter where loading takes a good part of the time. A loader that works ahead hides its time behind "
     "the training step, if that leaves it a core, until it takes longer than that; any other adds it to every step. "
-    "The times of strategies that yield NumPy arrays leave out handing these over to TensorFlow. Memory is what the "
-    "system cannot reclaim; the page cache is not in it."
+    "Strategies that yield NumPy arrays, as `path_generator`, `path_generator_pool`, `load_all` and `memory_map` do, "
+    "are timed without handing these over to TensorFlow, which can take as long again (`pool_from_generator`). Memory "
+    "is what the system cannot reclaim; the page cache is not in it."
 )
 """The note required wherever lines are shown."""
 
@@ -139,7 +140,7 @@ def _of_pairs(comparison: Comparison, pairs: Sequence[Row]) -> _Draft:
     # If all gain, the one that gains least was not picked for a large gain, and needs no correction for the choice.
     picked_from = len(pairs) if lacking else 1
     p_value = min(1.0, picked_from * row.p_values.get("pair", 1.0)) if gaining else 1.0
-    doubt = f"whether `{row.strategy}` is faster than `{row.matches}`{within}: {_open(row.pair)}"
+    doubt = f"{_whether(row.strategy, row.matches or '', row.pair)}{within}: {_open(row.pair)}"
     return _Draft(line, p_value, doubt)
 
 
@@ -274,15 +275,15 @@ def _of_one(
     over = f" over {EPOCHS} epochs" if over_all else ""
     within = _within(comparison, row)
     on = f" on {comparison.environment.cores} cores" if row.series else ""  # how many at a time is best depends on it
-    parts = [f"{ratio} than `{baseline.strategy}`{over}{within}{on}{_so_far(comparison, baseline)}"]
+    parts = [f"{ratio} than `{baseline.strategy}`{over}{within}{on}"]
     parts += _of_steps(row, baseline)
     parts += _of_memory(comparison, row, baseline, laws)
     if row["disk"] and _writes(row, baseline):
         parts.append(_of_disk(row["disk"].value, row, baseline))
-    said = ", ".join(parts) + others
+    said = ", ".join(parts) + others + _picked(_so_far(comparison, baseline))
     picked_from = sum(each is not baseline for each in among)
     p_value = _p_value(fit, row, baseline, picked_from) if _matters(judged) else 1.0
-    doubt = f"whether `{row.strategy}` is faster than `{baseline.strategy}`{over}{within}: {_open(judged)}"
+    doubt = f"{_whether(row.strategy, baseline.strategy, judged)}{over}{within}: {_open(judged)}"
     return _Draft(msgspec.structs.replace(line, because=said), p_value, doubt)
 
 
@@ -300,7 +301,7 @@ def _of_baseline(
     if open_:
         first = min(open_, key=lambda name: judged[name].ratio.value if judged[name] else 0.0)  # type: ignore[union-attr]
         within = _within(comparison, baseline)
-        doubt = f"whether `{first}` is faster than `{baseline.strategy}`{within}{so_far}: {_open(judged[first])}"
+        doubt = f"{_whether(first, baseline.strategy, judged[first])}{within}: {_open(judged[first])}{_picked(so_far)}"
         return _Draft(line, 1.0, doubt)
     if len(judged) == 1:
         said = (
@@ -312,8 +313,12 @@ def _of_baseline(
 
 
 def _within(comparison: Comparison, row: Row) -> str:
-    """Say in which case a line was measured, apart from the amount of data: `` with record jpeg``, or nothing."""
-    case = {axis: value for axis, value in row.case.items() if axis != comparison.about.size_axis}
+    """Say in which case a line was measured, apart from the amount of data: `` with record jpeg``, or nothing.
+
+    What is left as it is by default need not be said.
+    """
+    size = comparison.about.size_axis
+    case = {axis: value for axis, value in row.case.items() if axis != size and value != "default"}
     return f" with {_words.case_in_words(case)}" if case else ""
 
 
@@ -324,16 +329,24 @@ def _so_far(comparison: Comparison, baseline: Row) -> str:
     return findings.among([row for row in loaders_of(able) if row["time"]], able, missing)
 
 
+def _picked(so_far: str) -> str:
+    return f"; picked from{so_far.removeprefix(' of')}" if so_far else ""
+
+
 def _p_value(fit: Fitted, row: Row, baseline: Row, picked_from: int) -> float:
     """Return how likely it is that a strategy looks so much faster by chance, picked from so many."""
     difference = fit.difference(row.strategy, baseline.strategy)
     return 1.0 if difference is None else min(1.0, 2 * difference.p_below() * picked_from)
 
 
+def _whether(strategy: str, other: str, judged: Judged | None) -> str:
+    """Say what is undecided: of what is faster, but perhaps by less than matters, only by how much."""
+    by = " by 10 % or more" if judged and judged.verdict == "less" and not _matters(judged) else ""
+    return f"whether `{strategy}` is faster{by} than `{other}`"
+
+
 def _open(judged: Judged | None) -> str:
-    if judged is None or judged.verdict != "less":
-        return times(judged)
-    return f"{times(judged)}{findings.DOUBTED if _matters(judged) else ', and less than 10 % would not matter'}"
+    return f"{times(judged)}{findings.DOUBTED if _matters(judged) else ''}"
 
 
 def _of_steps(row: Row, baseline: Row) -> list[str]:
@@ -383,8 +396,17 @@ def _of_memory(comparison: Comparison, row: Row, baseline: Row, laws: Mapping[st
     if law and law.kind == "saturating" and law.capacity > (row.delivered or 0):
         of += f", and more until {law.capacity} samples fill its buffers"
     elif comparison.about.is_sized and (law is None or law.kind == "unknown"):
-        of += " (how that grows is unknown)"
+        of += f" ({_growing(comparison, law)})"
     return [f"{verb}{amount(needed)} of memory{more}{of}"]
+
+
+def _growing(comparison: Comparison, law: Law | None) -> str:
+    """Say what is known of how memory grows where there is no law of it."""
+    if law is None or len(law.points) < 2 or not law.per_sample or (law.per_sample.low or 0.0) <= 0:
+        return "how that grows is unknown"
+    (before, _), (last, _) = law.points[-2:]
+    each = f"{small_amount(law.per_sample.value)} a sample from {before} to {last} of them{_as_in(comparison)}"
+    return f"it grows by {each}, and how beyond that is unknown"
 
 
 def _of_cure(comparison: Comparison, rows: Sequence[Row]) -> Iterator[_Draft]:

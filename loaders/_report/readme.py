@@ -162,12 +162,13 @@ def _advice(lines: Sequence[opening.Advice], found: sets.ResultSet, comparisons:
     more = f"Besides these, {len(rest) - undecided} decided and {undecided} undecided: [results]({RESULTS.as_posix()})."
     measured = f"{_where(found, named)}; {versions}. Ratios have 95 % intervals over {over}."
     against = _baselines(shown, comparisons)
-    notes = [opening.ALIKE, ORDER, _not_closed(named), PICTURES, against, more if rest else ""]
+    notes = [opening.ALIKE, ORDER, PICTURES, against, more if rest else ""]
+    visible = " ".join(filter(None, [opening.MATTERS, measured, _not_closed(named)]))
     return "\n".join(
         [
             *_table(shown, found, comparisons),
             "",
-            f"*{opening.MATTERS} {measured}*",
+            f"*{visible}*",
             "",
             "<details><summary>What is compared, with what, and what is left out</summary>",
             "",
@@ -233,7 +234,8 @@ def _results(
     text = [
         "# Results",
         "",
-        "Made by `make readme`. The comparison page (`make report`) has every case, and charts.",
+        "Made by `make readme`. [What the words mean](reading.md). The comparison page (`make report`) has every case, "
+        "and charts.",
         "",
         CORPUS,
         "",
@@ -268,14 +270,14 @@ def _results(
         "",
         "## What the figures are",
         "",
-        f"Figures are means over trials, each {_words.processes(comparisons)}, with 95 % intervals. "
-        f"*Start* is how much longer the first batch takes than a steady one, and zero if it does not; only fresh "
-        f"processes tell it. "
+        f"Figures are means over trials (geometric for times and ratios), each {_words.processes(comparisons)}, with "
+        f"95 % intervals. *Start* is how much longer the first batch takes than a steady one, and zero if it does not; "
+        f"only fresh processes tell it. "
         f"*{EPOCHS} epochs* is their total time, including conversion. "
         f"Memory is measured above a baseline that is read after imports and inputs; *needed* is the part that the "
-        f"system cannot reclaim, with a fast or a slow consumer. dB is the likeness (PSNR) of what is delivered to "
-        f"what a question takes as the original: OpenCV's image, the stored picture, or for `resize` an anti-aliased "
-        f"one. "
+        f"system cannot reclaim, with a fast consumer or, where the amount of data varies, a slow one. dB is the "
+        f"likeness (PSNR) of what is delivered to what a question takes as the original: OpenCV's image, the stored "
+        f"picture, or for `resize` an anti-aliased one. "
         f"{_words.UNCORRECTED}",
     ]
     return "\n".join(text) + "\n"

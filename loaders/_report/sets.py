@@ -154,12 +154,15 @@ def collect(root: Path, say: Callable[[str], None] = lambda _: None) -> list[Res
     for records in runs:
         by_machine[_machine(_origin(records))] += records
     calibrations = {machine: _resolution.newest(records) for machine, records in by_machine.items()}
+    selftests = [found for path in sorted(root.glob(f"*/{selftest.NAME}")) if (found := selftest.newest(path, say))]
+    started = [each for path in sorted(root.glob(f"*/{equivalence.NAME}")) for each in log.read(path, say)]
+    faults = [each for path in sorted(root.glob(f"*/{_faults.NAME}")) for each in _faults.logged(path, say)]
     newest = [
         msgspec.structs.replace(
             _set(origin, "", place, calibrations[_machine(origin)]),
-            selftest=_selftest(root, origin, say),
-            equivalences=_equivalences(root, origin, say),
-            faults=_of_faults(root, origin, say),
+            selftest=_selftest(selftests, origin),
+            equivalences=_equivalences(started, origin),
+            faults=_of_faults(faults, origin),
             evidence=_of_evidence(root, origin, say),
         )
         for origin, place in current.items()
@@ -186,16 +189,14 @@ def _code(run: Sequence[Record]) -> tuple[str, dict[str, str]]:
     return _commit(run), surroundings(run).packages
 
 
-def _selftest(root: Path, origin: Origin, say: Callable[[str], None]) -> Selftest | None:
-    found = [selftest.newest(path, say) for path in sorted(root.glob(f"*/{selftest.NAME}"))]
+def _selftest(found: Sequence[Selftest], origin: Origin) -> Selftest | None:
     where = origin.machine, origin.cpu
-    own = [each for each in found if each and (each.environment.machine, each.environment.cpu) == where]
+    own = [each for each in found if (each.environment.machine, each.environment.cpu) == where]
     return max(own, key=lambda each: each.started, default=None)
 
 
-def _equivalences(root: Path, origin: Origin, say: Callable[[str], None]) -> list[Equivalence]:
+def _equivalences(records: Sequence[Record], origin: Origin) -> list[Equivalence]:
     """Return what a machine's processor has shown of forked trials."""
-    records = [record for path in sorted(root.glob(f"*/{equivalence.NAME}")) for record in log.read(path, say)]
     return equivalence.judged(
         each
         for each in records
@@ -204,9 +205,8 @@ def _equivalences(root: Path, origin: Origin, say: Callable[[str], None]) -> lis
     )
 
 
-def _of_faults(root: Path, origin: Origin, say: Callable[[str], None]) -> list[Seen]:
+def _of_faults(found: Sequence[Seen], origin: Origin) -> list[Seen]:
     """Return the newest experiments with tf.data service of a machine and its processor."""
-    found = [each for path in sorted(root.glob(f"*/{_faults.NAME}")) for each in _faults.logged(path, say)]
     return _faults.newest(each for each in found if (each.machine, each.cpu) == (origin.machine, origin.cpu))
 
 

@@ -55,7 +55,9 @@ def comparison(records: Sequence[Record], calibration: Calibration | None = None
     rows: list[Row] = []
     missing: list[Row] = []
     cases = _distinct(record.case for record in records)
-    for case in sorted(cases, key=lambda each: question.cases.index(each) if each in question.cases else len(cases)):
+    for case in sorted(
+        cases, key=lambda each: question.cases.index(each) if each in question.cases else len(question.cases)
+    ):
         within = [record for record in records if record.case == case]
         ranked_by = _ranked_by(within, question)
         of_case = Case(within, known, baseline, ranked_by, calibration)

@@ -207,20 +207,21 @@ def _decoded(line: bytes) -> Record:
     started = datetime.fromisoformat(record.started)
     if started.tzinfo is None or started.year >= LAST_YEAR:
         raise ValueError(f"`started` is no time with a time zone before {LAST_YEAR}")
-    return _in_todays_case(record)
+    return in_todays_case(record)
 
 
-def _in_todays_case(record: Record) -> Record:
-    """Return a record of before its question had an axis with that axis: the first value that its strategy runs with.
+def in_todays_case(record: Record) -> Record:
+    """Return a record of before its question had an axis with that axis.
 
-    An axis that is added begins with what was measured without it.
+    An axis begins with what was measured without it: its value in the default case, or what its strategy is restricted
+    to.
     """
     asked = _registry.questions().get(record.question)
     if not asked or not set() < record.case.keys() < asked.axes.keys():
         return record
     known = _registry.variants(record.question).get(record.strategy)
-    values = {axis: values[0] for axis, values in {**asked.axes, **(known.only if known else {})}.items()}
-    return msgspec.structs.replace(record, case={**values, **record.case})
+    only = {axis: values[0] for axis, values in known.only.items()} if known else {}
+    return msgspec.structs.replace(record, case={**asked.default_case, **only, **record.case})
 
 
 def read_all(root: Path, say: Callable[[str], None] = lambda _: None) -> list[Record]:

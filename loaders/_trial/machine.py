@@ -39,10 +39,12 @@ PINNED = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
+    "OPENCV_FOR_THREADS_NUM": "1",
     "JE_ARROW_MALLOC_CONF": "background_thread:false",
 }
-"""Set for every trial, so that parallelism comes from the strategy, not from BLAS; and so that importing pyarrow, as
-Keras does with pandas where both are installed, starts no thread, after which a process cannot be forked safely."""
+"""Set for every trial, so that parallelism comes from the strategy, not from BLAS or OpenCV, in whatever process it is
+(``cv2.setNumThreads`` does not reach those that an engine starts anew); and so that importing pyarrow, as Keras does
+with pandas where both are installed, starts no thread, after which a process cannot be forked safely."""
 
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "2"}
 """Set for every trial, pinned or not: TensorFlow logs errors only."""

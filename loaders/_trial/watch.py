@@ -198,9 +198,8 @@ def _attempt(trial: Trial, server: Server | None) -> _Tried:
         return _Tried(Outcome("skipped", trial.skip), _Seen())
     seen = _Seen()
     with launch.place(trial.memory_limit, TASKS) as place:
-        is_forked = server is not None and server.takes(trial)
-        way = launch.forked(trial, place, server) if server and is_forked else launch.fresh(trial, place)
-        with way as running:
+        takes = server is not None and server.takes(trial)
+        with launch.forked(trial, place, server) if server and takes else launch.fresh(trial, place) as running:
             try:
                 ended = _look_after(running, place, trial, seen)
             except LostServerError:

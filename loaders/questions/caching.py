@@ -9,7 +9,8 @@ at least three epochs: the first fills the cache, and the later ones, which stra
 all count in the total over several epochs.
 
 Without a cache it is also measured with oneDNN and without: which of them is the default depends on the processor, and
-memory on where TensorFlow takes its tensors from. That is a case of its own, where ``onednn`` is ``set``.
+memory on where TensorFlow takes its tensors from. That is a case of its own, where ``onednn`` is ``set``;
+``default`` is what TensorFlow chooses for the processor.
 
 *Not measured.* Augmentation, which must come after a cache; a cache that another process has filled.
 

@@ -194,7 +194,10 @@ def _natively(work: Work) -> Any:
 
 @variant(only=OF_STEPS)
 def from_generator(job: Job[Work]) -> Iterable[Batch]:
-    """``Dataset.from_generator``, sample by sample (tensorflow#65675: memory grows)."""
+    """``Dataset.from_generator``, sample by sample (tensorflow#65675: memory grows).
+
+    TensorFlow 2.21 lowers a threshold of malloc against that: see ``loaders._malloc``.
+    """
     import tensorflow as tf
 
     work = job.inputs

@@ -286,7 +286,10 @@ def native_default(job: Job[Work]) -> Iterable[Batch]:
 
 @variant(only={"work": ("decode", "array", "gil")})
 def from_generator(job: Job[Work]) -> Iterable[Batch]:
-    """The body in a Python generator under ``Dataset.from_generator``: one at a time."""
+    """The body in a Python generator under ``Dataset.from_generator``: one at a time.
+
+    It also has TensorFlow lower a threshold of malloc, so its arrays are in new pages: see ``loaders._malloc``.
+    """
     import numpy as np
     import tensorflow as tf
 

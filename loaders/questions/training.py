@@ -8,7 +8,8 @@ the consumer does as much work as keeps one core busy for a ``step``, without Py
 do. So on two cores one is left to the loader; if it takes more, the step takes longer.
 
 *Not measured.* A step on an accelerator, which leaves all cores to the loader; the copy to it. What it takes to hand
-NumPy arrays over to TensorFlow, where a strategy yields these (see ``batching``).
+NumPy arrays over to TensorFlow, where a strategy yields these (see ``batching``). The memory of buffers that a slower
+step fills (see ``batching``).
 
 *Invisible when* a step takes much longer than loading its batch on one core: no loader that works ahead makes it wait.
 

@@ -36,11 +36,13 @@ class Fake:
 
     name = "fake"
 
-    def __init__(self, module: str = "") -> None:
-        self._module = module
+    def __init__(self, module: str = "", listed: dict[str, list[str]] = LISTED) -> None:
+        self._module, self._listed = module, listed
 
     def strategies(self) -> dict[str, Any]:
-        return {question: {"strategies": [{"name": each} for each in names]} for question, names in LISTED.items()}
+        return {
+            question: {"strategies": [{"name": each} for each in names]} for question, names in self._listed.items()
+        }
 
     def sources(self) -> dict[str, str]:
         return {"loaders/questions/batching/__init__.py": self._module}
@@ -88,3 +90,14 @@ def test_where_all_is_touched_the_quick_and_the_edited_are_measured_and_the_othe
         after = after.replace(old, new)
     sides = cast(Side, Fake(MODULE)), cast(Side, Fake(after))
     assert plan.chosen(*sides, [], lambda _: None) == ({"batching": measured}, left_out)
+
+
+@pytest.mark.parametrize("listed", [{"batching": ["a"]}, {"batching": ["a"], "selection": ["renamed"]}])
+def test_a_question_of_which_one_side_has_nothing_is_left_out_and_no_name(listed: dict[str, list[str]]) -> None:
+    sides = cast(Side, Fake()), cast(Side, Fake(listed=listed))
+    said: list[str] = []
+    chosen, _ = plan.chosen(*sides, [], said.append, every=True)
+    assert chosen == {"batching": ["a"]}
+    assert "selection.x" in said[0]
+    with pytest.raises(InputError, match="selection"):
+        plan.chosen(*sides, ["selection"], said.append, every=True)

@@ -216,3 +216,12 @@ def test_this_package_is_read_as_it_is() -> None:
     text = sources["loaders/questions/resize.py"].replace("cv2.INTER_LINEAR", "cv2.INTER_CUBIC")
     assert "opencv_linear" in touched(sources, {**sources, "loaders/questions/resize.py": text}, strategies)["resize"]
     assert touched(sources, {**sources, "loaders/_report/page.py": ""}, strategies) == {}
+
+
+def test_machinery_that_one_question_takes_touches_all_of_that_question_alone() -> None:
+    own = {
+        **SOURCES,
+        "loaders/_own.py": "x = 1\n",
+        "loaders/questions/question.py": f"from loaders import _own\n{QUESTION}",
+    }
+    assert touched(own, {**own, "loaders/_own.py": "x = 2\n"}, STRATEGIES) == {"question": EVERY}

@@ -82,8 +82,6 @@ def test_a_small_odd_folder_is_answered_with_a_loader_that_runs(tmp_path: Path, 
     assert found["folder"]["images"] == 32
     assert found["answer"]["recommended"], found["answer"]["because"]
     assert found["module"] == "loader"
-    if found["again"]:
-        assert found["again"]["problem"] == ""
     loader = tmp_path / "loader.py"
     assert "Written by ``python -m loaders advise``" in loader.read_text()
     assert importlib.util.spec_from_file_location("loader", loader) is not None

@@ -89,6 +89,17 @@ def test_a_loader_that_fails_twice_is_not_run_again() -> None:
     assert "load_all" not in made.raced(made.wanted(step=0.0), AMOUNTS, trials).running()
 
 
+def test_a_loader_that_fails_once_drops_no_other_one() -> None:
+    """Nobody would be advised to take it, however fast it was in its other trials."""
+    three = {name: made.QUIET[name] for name in ("path_generator", "path_generator_pool", "load_all")}
+    trials = made.records(AMOUNTS, 3, three)
+    asked = made.wanted(step=0.0)
+    assert "path_generator_pool" in made.raced(asked, AMOUNTS, trials).dropped()
+    failed = next(index for index, each in enumerate(trials) if each.strategy == "load_all")
+    trials[failed] = msgspec.structs.replace(trials[failed], status="failed", message="no")
+    assert "path_generator_pool" not in made.raced(asked, AMOUNTS, trials).dropped()
+
+
 def test_the_race_is_over_once_nothing_is_left_open() -> None:
     asked = made.wanted()
     assert not made.raced(asked, AMOUNTS, made.records(AMOUNTS, 2)).is_over(2)

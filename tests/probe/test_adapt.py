@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import sys
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -12,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from loaders._probe import adapt
+from loaders._probe import adapt, question
 from loaders._probe.adapt import Batches, count, leaves
 from loaders._registry import Skip
 
@@ -74,6 +76,7 @@ def test_what_can_be_read_once_is_made_again() -> None:
                 yield self.left.pop(0)
 
     assert _read(Once, 3) == [[1, 2, 3]] * 3
+    assert _read(Once, 3, steps=2) == [[1, 2], [3, 1], [2, 3]]
     assert _read(list, 3) == [[]] * 3
 
 
@@ -133,6 +136,28 @@ def test_an_iterator_is_dropped_with_its_epoch_and_not_with_the_last_batch(
     assert not dropped
     del epoch
     assert len(dropped) == gone
+
+
+@pytest.mark.parametrize("steps", [None, 2])
+def test_what_was_returned_goes_with_what_the_trial_has_built(steps: int | None) -> None:
+    """Or else it would be retained afterwards, by the suite and not by the user's code."""
+    alive: list[weakref.ref[Any]] = []
+
+    class Made(list[int]):
+        pass
+
+    def make() -> Made:
+        made = Made([1, 2])
+        alive.append(weakref.ref(made))
+        return made
+
+    job: Any = SimpleNamespace(inputs=Batches(make, steps, ""))
+    built = question.pipeline(job)
+    assert len(list(built)) == 2
+    assert alive[0]() is not None
+    del built
+    gc.collect()
+    assert alive[0]() is None
 
 
 def test_nothing_of_a_batch_is_kept_while_the_next_is_made() -> None:

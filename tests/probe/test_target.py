@@ -58,6 +58,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         ("train.py:make", ("count=[1, 2]", "name=None"), ["helped", [1, 2], None]),
         ("train.py:make", ("count=4GiB",), ["helped", "4GiB", "x"]),
         ("train.py:make", ("count=(224, 224)",), ["helped", [224, 224], "x"]),
+        ("train.py:make", ("count={{}}",), ["helped", "{{}}", "x"]),
         ("train.py:Data.make", (), ["in a class"]),
         ("package.data:make", (), ["in a package"]),
     ],

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,16 +22,15 @@ from loaders._stats import estimate
 from loaders._trial.metrics import Metrics
 from loaders._trial.record import Record
 from tests.conftest import ROOT
+from tests.report.chromium import CHROMIUM, QUIET
 from tests.report.runs import run_of, write_log
 from tests.report.test_publish import make_project, publish
 from tests.test_rows import record
 
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome") or ""
 pytestmark = pytest.mark.skipif(
     not CHROMIUM, reason="no Chromium to test the page in: `apt-get install chromium`, or name one in CHROMIUM"
 )
 
-QUIET = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update")
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 EVIL = """<img src=x onerror=alert(1)>'"&</script><script>alert(2)</script>"""
 MIB = 2**20

@@ -253,7 +253,9 @@ def test_what_learns_late_that_an_epoch_is_over_is_not_to_be_avoided_for_that() 
             for name, (time, peak) in counts.items()
         ]
     ).rows
-    assert "Avoid service_2_refreshed" in _worst_of(rows)
+    said = _worst_of(rows)
+    assert "Avoid service_2_refreshed" in said
+    assert said.endswith(" (also more than 2× as fat, but not judged, as their epochs end late: service_2)")
     late = next(row for row in rows if row.strategy == "service_2")
     assert _words.of_times(late) == ["epochs end up to 1.00 s late"]
 

@@ -242,4 +242,4 @@ class TestCompleted:
     def test_the_trace_is_judged(self) -> None:
         found = assemble.completed(_outcome(), self.PROGRESS, Held(), [])
         assert found.memory_growth is not None
-        assert msgspec.structs.replace(found, memory_growth=None).memory_trace == _outcome().metrics.memory_trace
+        assert found.memory_trace == _outcome().metrics.memory_trace

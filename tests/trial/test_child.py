@@ -1,9 +1,16 @@
 from __future__ import annotations
 
+import dataclasses
 import os
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any, cast
 
+import numpy as np
 import pytest
 
+from loaders import _registry
+from loaders._trial import child
 from loaders._trial.timing import FEW, LONG
 from tests.conftest import EACH_START, Strategy
 
@@ -73,3 +80,32 @@ def test_looking_for_child_processes_is_not_in_the_processor_time(strategy: Stra
     assert record.status == "ok", record.message
     assert record.metrics.cpu_time is not None
     assert record.metrics.cpu_time < 0.5
+
+
+class Cached:
+    """Delivers what it should once, and then again something else."""
+
+    def __init__(self) -> None:
+        self.epoch = 0
+
+    def __iter__(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        self.epoch += 1
+        return iter([(np.full((2, 1), self.epoch), np.arange(2))])
+
+
+@pytest.mark.parametrize(
+    ("ranked_by", "repeats", "checked"), [("steady_time", False, 2), ("steady_time", True, 1), ("epoch_time", False, 1)]
+)
+def test_what_is_ranked_by_later_epochs_is_checked_in_one_of_these(ranked_by: str, repeats: bool, checked: int) -> None:
+    asked = dataclasses.replace(_registry.find_question("caching"), ranked_by=ranked_by, repeats=repeats)
+    variant = dataclasses.replace(_registry.find_variant("caching", "no_cache"), build=lambda _: Cached())
+    readings: Any = SimpleNamespace(delivered=2, passes=1)
+    ((images, _),) = child._again(asked, variant, cast("Any", None), readings, [])
+    assert (images == checked).all()
+
+
+def test_what_can_be_read_once_is_checked_in_its_first_epoch() -> None:
+    asked = _registry.find_question("caching")
+    variant = dataclasses.replace(_registry.find_variant("caching", "no_cache"), build=lambda _: iter(Cached()))
+    readings: Any = SimpleNamespace(delivered=2, passes=1)
+    assert len(list(child._again(asked, variant, cast("Any", None), readings, []))) == 1

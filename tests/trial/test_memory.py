@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -280,7 +279,6 @@ def test_the_sampler_sees_what_lasts_and_forgets_when_reset() -> None:
     sampler.reset()
     assert sampler.read() - before < 8 * MIB
     assert "sampled" in sampler.method
-    assert threading.active_count() >= 1
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel keeps a peak that can be reset on Linux only")

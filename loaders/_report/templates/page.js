@@ -159,7 +159,7 @@ const heldAgainst = (row, base, limits) => {
   const points = [row, base].some((each) => each.dataset.tree) ? limits.tree : limits.memory;
   const [own, theirs] = peaks.map((each) => average(Object.values(each)));
   const limit = Math.max(resolution, points ? resolves(points, Math.max(own, theirs)) : 0);
-  const within = Math.max(memoryShare, 1 + limit / Math.max(resolution, own, theirs));
+  const within = Math.max(memoryShare, 1 + limit / Math.max(limit, own, theirs));
   let memory = judge(...peaks, spreads("memory"), within, resolution);
   const least = Math.max(resolution, points ? resolves(points, 0) : 0);
   if (Math.abs(own - theirs) < limit) memory = unresolved(memory);
@@ -185,17 +185,16 @@ const rebase = (section, baseline) => {
 };
 // The number of epochs in a total: the conversion, the first epoch, then steady ones for the rest.
 const totals = (section, epochs) => {
+  const words = `time of ${epochs} ${epochs === 1 ? "epoch" : "epochs"}`;
   for (const row of all("tr[data-strategy]", section)) {
     const cell = row.querySelector(".total");
     const parts = Object.values(JSON.parse(row.dataset.parts ?? "{}"));
     if (!cell || !parts.length) continue;
     const total = geometricMean(parts.map(([convert, first, steady]) => convert + first + (epochs - 1) * steady));
     show(cell, bracketed(total, duration), total[0]);
+    if (cell.dataset.label) cell.dataset.label = words;
   }
-  for (const heading of all("th.epochs", section)) {
-    const words = heading.querySelector("button") ?? heading;
-    words.textContent = `time of ${epochs} ${epochs === 1 ? "epoch" : "epochs"}`;
-  }
+  for (const heading of all("th.epochs", section)) (heading.querySelector("button") ?? heading).textContent = words;
 };
 // Leaving strategies out: the ratio to the fastest becomes that to the fastest that is left.
 const toFastest = (section, out) => {
@@ -203,7 +202,7 @@ const toFastest = (section, out) => {
   for (const box of all(".case", section)) {
     const rows = all("tr[data-strategy]:not(.untimed)", box);
     const left = rows.filter((each) => !out.includes(each.dataset.strategy));
-    const meanTime = (row) => average(Object.values(JSON.parse(row.dataset.times)));
+    const meanTime = (row) => average(Object.values(JSON.parse(row.dataset.times)).map(Math.log));
     const fastest = left.filter((each) => !each.dataset.apart).sort((one, other) => meanTime(one) - meanTime(other))[0];
     for (const row of rows) {
       const cell = row.querySelector(".to-fastest");

@@ -247,6 +247,16 @@ def _aligned(count: int) -> NDArray[np.float32]:
     return memory[start : start + size].view(np.float32).reshape(count, SIDE, SIDE, 3)
 
 
+class Reiterable:
+    """What is built once and read anew in each epoch, by a function that returns an iterator of its batches."""
+
+    def __init__(self, batches: Callable[[], Iterator[Batch]]) -> None:
+        self._batches = batches
+
+    def __iter__(self) -> Iterator[Batch]:
+        return self._batches()
+
+
 def _from_generator(batches: Callable[[], Iterator[Batch]]) -> Any:
     """Return a dataset of what a function's generator yields, which is called for each epoch."""
     import tensorflow as tf

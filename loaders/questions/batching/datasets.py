@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from loaders._registry import Batch, Job, variant
-from loaders.questions.batching import BY_LABEL, UNCHANGED, Files, _by_label, _finished
+from loaders.questions.batching import BY_LABEL, UNCHANGED, Files, Reiterable, _by_label, _finished
 
 
 @variant(optional=("datasets",), only=UNCHANGED, convert=_by_label)
@@ -31,4 +31,4 @@ def hf_datasets(job: Job[Files]) -> Iterable[Batch]:
         for part in chosen.iter(batch_size=job.batch_size):
             yield np.stack(part["image"]), labels[part["label"]]
 
-    return batches()
+    return Reiterable(batches)

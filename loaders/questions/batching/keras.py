@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from loaders._registry import Batch, Job, variant
-from loaders.questions.batching import BY_LABEL, SIDE, UNCHANGED, Files, _batch, _by_label, _parts
+from loaders.questions.batching import BY_LABEL, SIDE, UNCHANGED, Files, Reiterable, _batch, _by_label, _parts
 
 
 class Epochs:
@@ -30,7 +30,13 @@ class Epochs:
             self._adapter.on_epoch_end()
 
 
-def _pydataset(job: Job[Files], workers: int, *, use_multiprocessing: bool = False) -> Iterable[Batch]:
+QUEUE, SHORT = 10, 2
+"""Batches: ``max_queue_size``, by default and where it is to be reached."""
+
+
+def _pydataset(
+    job: Job[Files], workers: int, *, queue: int = QUEUE, use_multiprocessing: bool = False
+) -> Iterable[Batch]:
     import keras
 
     data, parts = job.inputs, _parts(job)
@@ -42,7 +48,7 @@ def _pydataset(job: Job[Files], workers: int, *, use_multiprocessing: bool = Fal
         def __getitem__(self, index: int) -> tuple[Any, Any]:
             return _batch(data, parts[index])
 
-    return Epochs(Batches(workers=workers, use_multiprocessing=use_multiprocessing, max_queue_size=10))
+    return Epochs(Batches(workers=workers, use_multiprocessing=use_multiprocessing, max_queue_size=queue))
 
 
 @variant()
@@ -51,19 +57,25 @@ def keras_pydataset_1(job: Job[Files]) -> Iterable[Batch]:
     return _pydataset(job, workers=1)
 
 
-@variant(capacity=(10 + 2 + 2) * 32)  # the queue, one batch per worker, two in hand
+@variant(capacity=(QUEUE + 2 + 2) * 32)  # the queue, one batch per worker, two in hand
 def keras_pydataset_2(job: Job[Files]) -> Iterable[Batch]:
     """Keras ``PyDataset`` through its adapter, two worker threads, ``max_queue_size=10``."""
     return _pydataset(job, workers=2)
 
 
-@variant(capacity=(10 + 4 + 2) * 32)
+@variant(capacity=(SHORT + 2 + 2) * 32)
+def keras_pydataset_2_short_queue(job: Job[Files]) -> Iterable[Batch]:
+    """The same with ``max_queue_size=2``, which a slow consumer fills."""
+    return _pydataset(job, workers=2, queue=SHORT)
+
+
+@variant(capacity=(QUEUE + 4 + 2) * 32)
 def keras_pydataset_4(job: Job[Files]) -> Iterable[Batch]:
     """Keras ``PyDataset``, four worker threads."""
     return _pydataset(job, workers=4)
 
 
-@variant(capacity=(10 + 4 + 2) * 32)
+@variant(capacity=(QUEUE + 4 + 2) * 32)
 def keras_pydataset_processes(job: Job[Files]) -> Iterable[Batch]:
     """Keras ``PyDataset``, four worker processes; their memory is in that of the process tree."""
     return _pydataset(job, workers=4, use_multiprocessing=True)
@@ -93,5 +105,10 @@ def keras_image_dataset_grain(job: Job[Files]) -> Iterable[Batch]:
     """Keras ``image_dataset_from_directory(format="grain")``."""
     import numpy as np
 
-    for images, labels in _image_dataset(job, format="grain"):
-        yield np.asarray(images, np.float32) / np.float32(127.5) - np.float32(1), np.asarray(labels)
+    dataset = _image_dataset(job, format="grain")
+
+    def batches() -> Iterator[Batch]:
+        for images, labels in dataset:
+            yield np.asarray(images, np.float32) / np.float32(127.5) - np.float32(1), np.asarray(labels)
+
+    return Reiterable(batches)
