@@ -56,15 +56,13 @@ def runs(records: Iterable[Record], question: str) -> list[list[Record]]:
     for run in by_run.values():
         processors = {each.environment.cpu for each in run} - {""}
         found += [[each for each in run if each.environment.cpu in (cpu, "")] for cpu in processors]
-    whole = [each for each in found if _has_whole_round(each)]
+    whole = [each for each in found if is_whole(each)]
     return sorted(whole, key=lambda each: max(record.started for record in each), reverse=True)
 
 
-def _has_whole_round(run: Sequence[Record]) -> bool:
-    counts: defaultdict[int, int] = defaultdict(int)
-    for record in run:
-        counts[record.round] += 1
-    return max(counts.values()) >= max(1, run[0].planned)
+def is_whole(run: Sequence[Record]) -> bool:
+    """Whether a run has finished its first round; trials that were withdrawn later do not undo that."""
+    return any(record.round > 0 for record in run) or len(run) >= run[0].planned
 
 
 def pick(records: Sequence[Record], question: str, case: Mapping[str, str], own: str) -> list[Record]:

@@ -11,7 +11,7 @@ import msgspec
 
 from loaders import _evidence, _faults, _registry, _resolution
 from loaders._advise import coverage
-from loaders._advise.candidates import Choice, choices
+from loaders._advise.candidates import Choice, choices, is_whole
 from loaders._check import equivalence, selftest
 from loaders._check.equivalence import Equivalence
 from loaders._check.selftest import Selftest
@@ -148,7 +148,7 @@ def collect(root: Path, say: Callable[[str], None] = lambda _: None) -> list[Res
     shown = {record.run for place in current.values() for records in place.values() for record in records}
     replaced: defaultdict[tuple[Origin, str], dict[str, list[Record]]] = defaultdict(dict)
     for records in runs:
-        if records[0].run not in shown and _is_whole(records):
+        if records[0].run not in shown and is_whole(records):
             replaced[(_origin(records), _commit(records) or "unknown")][records[0].question] = records
     by_machine: defaultdict[tuple[str, str, int], list[Record]] = defaultdict(list)
     for records in runs:
@@ -247,13 +247,13 @@ def _newest(older: list[Record], newer: list[Record]) -> list[Record]:
     before = [record for record in older if record.case in again]
     if _key(newer) in map(_key, _by_run(older)) and not _pairs(newer) >= _pairs(before):
         return older
-    if older and _is_whole(newer) and _code(newer) != _code(older):
+    if older and is_whole(newer) and _code(newer) != _code(older):
         return older if _has_amounts_to_come(newer, older) else newer
-    if not older or _is_whole(newer):
+    if not older or is_whole(newer):
         # An older run keeps the cases that the question still has and that were not run again.
         kept = [case for case in _registry.find_question(newer[0].question).cases if case not in again]
         return [each for each in older if each.case in kept] + newer
-    if not any(map(_is_whole, _by_run(older))):
+    if not any(map(is_whole, _by_run(older))):
         return newer
     return older
 
@@ -270,11 +270,6 @@ def _key(run: Sequence[Record]) -> str:
 def _pairs(records: Sequence[Record]) -> set[tuple[str, str]]:
     """Return which strategies have run in which cases."""
     return {(each.strategy, str(sorted(each.case.items()))) for each in records}
-
-
-def _is_whole(run: Sequence[Record]) -> bool:
-    """Whether a run has finished its first round."""
-    return any(record.round > 0 for record in run) or len(run) >= run[0].planned
 
 
 def _has_amounts_to_come(newer: Sequence[Record], older: Sequence[Record]) -> bool:

@@ -10,11 +10,13 @@ from click.testing import CliRunner, Result
 
 from loaders import _registry
 from loaders._advise import candidates
+from loaders._advise.coverage import is_ours
 from loaders._cli import main
 from loaders._trial import log
 from loaders._trial.log import PUBLISHED
 from loaders._trial.record import Record
 from tests.advise import made
+from tests.conftest import ROOT
 
 OWN = "mine"
 
@@ -56,6 +58,23 @@ def test_the_published_results_answer_where_there_are_no_others(results: Path) -
     assert isinstance(strategies, list)
     assert {each["name"] for each in strategies} == set(_registry.variants("batching"))
     assert all(each["verdict"] for each in strategies)
+
+
+def test_what_was_withdrawn_of_a_run_does_not_undo_its_answer(results: Path) -> None:
+    published = made.run(where=made.environment(PUBLISHED))
+    planned = [msgspec.structs.replace(each, planned=len(published) // 4) for each in published]
+    write(results, [each for each in planned if each.strategy != "keras_pydataset_2"])
+    assert answered()["recommended"] == "tfdata_numpy_function"
+
+
+def test_what_is_committed_answers_a_stranger(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOADERS_RESULTS", str(ROOT / "results"))
+    monkeypatch.setenv("LOADERS_MACHINE", OWN)
+    found = answered()
+    assert found["recommended"], found["because"]
+    source = found["from"]
+    assert isinstance(source, dict)
+    assert is_ours(source["machine"])
 
 
 def test_the_machines_own_results_come_first(results: Path) -> None:
