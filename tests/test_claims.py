@@ -360,6 +360,14 @@ def _d4(needs: Callable[[int], float], **more: Any) -> list[Comparison]:
     return _loading(["keras_pydataset_2_short_queue"], needs, SHORT, **more)
 
 
+def _holding(capacity: int, comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """Declare another capacity than the strategy does."""
+    return [
+        msgspec.structs.replace(each, rows=[msgspec.structs.replace(row, capacity=capacity) for row in each.rows])
+        for each in comparisons
+    ]
+
+
 def _d5(closing: float, spread: float = 0.01, untuned: int = ROUNDS) -> list[Comparison]:
     """Run tf.data's epochs of a second, which take so long to be closed."""
 
@@ -602,6 +610,7 @@ PLANTED: list[tuple[str, str, list[Comparison]]] = [
     ("D4", HOLDS, _d4(lambda _: 80 * MIB)),
     ("D4", FAILS, _d4(lambda count: 80 * MIB + count * PICTURE_BYTES)),
     ("D4", OPEN, _d4(lambda count: 80 * MIB + count * PICTURE_BYTES, peak_slow=None)),
+    ("D4", OPEN, _holding(QUEUED, _d4(lambda _: 80 * MIB))),  # more than wait for the consumer
     ("D5", HOLDS, _d5(0.001)),
     ("D5", HOLDS, _d5(0.08)),
     ("D5", FAILS, _d5(0.12)),

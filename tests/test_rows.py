@@ -25,7 +25,7 @@ from loaders._rows import (
     worked_first,
 )
 from loaders._rows.figures import first_epochs, parts_of
-from loaders._stats import estimate
+from loaders._stats import Scale, estimate
 from loaders._trial.growth import Growth, Verdict
 from loaders._trial.metrics import Disturbance, MemoryTrace, Metrics
 from loaders._trial.record import Record
@@ -299,13 +299,13 @@ def _bounds(values: Mapping[int, float]) -> tuple[float, float, float]:
     return found.value, found.low, found.high
 
 
-def _first(*seconds: float, forked: Sequence[float] = ()) -> dict[int, float]:
+def _first(*seconds: float, forked: Sequence[float] = (), scale: Scale = "ratio") -> dict[int, float]:
     fresh = [_epochs("x", index, each, 1.0) for index, each in enumerate(seconds)]
     forks = [
         msgspec.structs.replace(_epochs("x", len(fresh) + index, each, 1.0), process="forked")
         for index, each in enumerate(forked)
     ]
-    return first_epochs([*fresh, *forks])
+    return first_epochs([*fresh, *forks], scale)
 
 
 def test_a_first_epoch_is_that_of_fresh_processes() -> None:
@@ -315,6 +315,8 @@ def test_a_first_epoch_is_that_of_fresh_processes() -> None:
     mixed = _first(2.10, 1.90, 2.02, forked=(1.05, 1.8, 1.2, 1.1, 1.4))
     assert list(mixed) == [~7, ~6, ~5, ~4, ~3, 0, 1, 2], "each pairs with its own kind"
     assert statistics.geometric_mean(mixed.values()) == pytest.approx(statistics.geometric_mean(alone.values()))
+    linear = _first(2.10, 1.90, 2.02, forked=(1.05, 1.8, 1.2, 1.1, 1.4), scale="linear")
+    assert statistics.fmean(linear.values()) == pytest.approx(statistics.fmean(alone.values()))
     wide = [high / low - 1 for _, low, high in map(_bounds, (alone, mixed))]
     assert wide[1] == pytest.approx(wide[0], rel=0.1), "eight rounds know the start no better than three"
     assert mixed[~3] == mixed[0], "in the same round for every strategy, so that what is paired stays paired"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
@@ -61,8 +61,12 @@ def runs(records: Iterable[Record], question: str) -> list[list[Record]]:
 
 
 def is_whole(run: Sequence[Record]) -> bool:
-    """Whether a run has finished its first round; trials that were withdrawn later do not undo that."""
-    return any(record.round > 0 for record in run) or len(run) >= run[0].planned
+    """Whether a run has finished a round; trials that were withdrawn later do not undo that.
+
+    The next round begins after the first one; what has no first round is the rest of a run of two commits.
+    """
+    counts = Counter(record.round for record in run)
+    return (0 in counts and len(counts) > 1) or max(counts.values()) >= max(1, run[0].planned)
 
 
 def pick(records: Sequence[Record], question: str, case: Mapping[str, str], own: str) -> list[Record]:
@@ -176,7 +180,7 @@ def amounts(records: Sequence[Record]) -> list[Amount]:
             samples,
             max(1, *(each.metrics.batches or 1 for each in found)),
             _by_round(found, "needed_memory"),
-            first_epochs(found),
+            first_epochs(found, "linear"),
             _by_round(found, "steady_time"),
             _by_round(found, "wait_time"),
             _by_round(found, "convert_time"),

@@ -131,7 +131,7 @@ def turboloader_is_faster_than_torch(figures: Figures) -> Found:
 
 @claim("E3", "SPDL is 74 % faster than torch's DataLoader.")
 def spdl_is_faster_than_torch(figures: Figures) -> Found:
-    """Time ratio, interval above 1.74, with the same decoder and as many threads as worker processes."""
+    """Time ratio, interval above 1.74, with the same decoder and as many threads as worker processes: on two cores."""
     _as_many_threads_as_processes(figures)
     return _times_as_fast(figures, "spdl_threads", "torch_dataloader_2", 1.74)
 
@@ -139,7 +139,7 @@ def spdl_is_faster_than_torch(figures: Figures) -> Found:
 @claim("E4", "SPDL needs 38 % less processor time than torch's DataLoader.")
 def spdl_needs_less_processor_time(figures: Figures) -> Found:
     """Ratio of processor times, 90 % interval below 0.62, with the same decoder and as many threads as worker
-    processes; in part where it is below 1.
+    processes, on two cores; in part where it is below 1.
     """
     _as_many_threads_as_processes(figures)
     part, said = ratio(figures, "batching", "spdl_threads", "torch_dataloader_2", "cpus", light(0.62, 1))
@@ -150,11 +150,12 @@ def spdl_needs_less_processor_time(figures: Figures) -> Found:
 def grains_processes_are_faster(figures: Figures) -> Found:
     """Time ratio of two worker processes to grain's threads, interval below 1; not if it is above 1/1.1.
 
-    In epochs of 640 images, each of which starts the processes anew, and with OpenCV and NumPy, which release Python's
-    lock.
+    In epochs of a few hundred images, each of which starts the processes anew, and with OpenCV and NumPy, which release
+    Python's lock.
     """
     part, said = ratio(figures, "batching", "grain_processes", "grain_threads", "times", gain(NOTICEABLE))
-    return [part], f"{said}; in epochs of 640 images that OpenCV decodes, each of which starts the processes"
+    count = figures.row("batching", "grain_processes").delivered
+    return [part], f"{said}; in epochs of {count} images that OpenCV decodes, each of which starts the processes"
 
 
 unasked("E6", "batching", "turboloader is 12 % faster than DALI.", "DALI comes with CUDA only")

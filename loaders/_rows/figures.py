@@ -55,26 +55,29 @@ def parts_of(records: Iterable[Record], strategy: str) -> dict[int, tuple[float,
     }
 
 
-def first_epochs(records: Iterable[Record]) -> dict[int, float]:
+def first_epochs(records: Iterable[Record], scale: Scale = "ratio") -> dict[int, float]:
     """Return the seconds of the first epoch of one strategy's trials, by ``Record.pairing``, as a fresh process has it.
 
     A reader's process starts fresh, and a fork starts otherwise: until its first batch, ``load_all`` took 2.0 s in
     fresh processes and 1.1 to 1.8 s in forks. So a forked trial counts with what the fresh ones of its strategy took,
-    one after the other. As that repeats few samples, they are spread about their geometric mean until its 95 % interval
-    is again that of the fresh trials alone. Without any of them, forked ones count as they are.
+    one after the other. As that repeats few samples, they are spread about their mean, on the ``scale`` on which it is
+    taken (``loaders._stats.estimate``), until its 95 % interval is again that of the fresh trials alone. Without any of
+    them, forked ones count as they are.
     """
     found = {each.pairing: each.metrics.epoch_time for each in records}
     known = {index: float(seconds) for index, seconds in sorted(found.items()) if seconds is not None}
     if min(known.values(), default=0.0) <= 0:
         return known  # no epoch takes no time, but a log may say so
-    fresh = [math.log(seconds) for index, seconds in known.items() if index >= 0]
+    there, back = (math.log, math.exp) if scale == "ratio" else (float, float)
+    fresh = [there(seconds) for index, seconds in known.items() if index >= 0]
     if not fresh or len(fresh) == len(known):
         return known
-    counted = {index: math.log(known[index]) if index >= 0 else fresh[~index % len(fresh)] for index in known}
+    counted = {index: there(known[index]) if index >= 0 else fresh[~index % len(fresh)] for index in known}
     mean, middle = (math.fsum(each) / len(each) for each in (fresh, counted.values()))
     few, many = len(fresh), len(known)
     wider = math.sqrt((many - 1) / (few - 1)) * quantile(few) / quantile(many) if few > 1 else 1.0
-    return {index: math.exp(mean + wider * (each - middle)) for index, each in counted.items()}
+    least = back(min(fresh)) / 2
+    return {index: max(least, back(mean + wider * (each - middle))) for index, each in counted.items()}
 
 
 def total(parts: tuple[float, float, float], epochs: int = EPOCHS) -> float:

@@ -30,7 +30,7 @@ PACKAGES = (
 )
 VERSION = re.compile(r"^Version: *(\S+)", re.MULTILINE)
 VARIABLES = re.compile(
-    r"MALLOC_|GLIBC_TUNABLES|LD_PRELOAD|OMP_|OPENBLAS_|MKL_|PYTHONMALLOC"
+    r"MALLOC_|GLIBC_TUNABLES|LD_PRELOAD|OMP_|OPENBLAS_|MKL_|OPENCV_FOR_|PYTHONMALLOC"
     r"|TF_(CPP|DATA|DETERMINISTIC|ENABLE|FORCE|GPU|INTER|INTRA|NUM|USE|XLA)"
 )
 """Names of the environment variables that change memory management or TensorFlow; all others are private."""

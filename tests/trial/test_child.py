@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from loaders import _registry
+from loaders._errors import WrongOutputError
 from loaders._trial import child
 from loaders._trial.timing import FEW, LONG
 from tests.conftest import EACH_START, Strategy
@@ -94,18 +95,39 @@ class Cached:
 
 
 @pytest.mark.parametrize(
-    ("ranked_by", "repeats", "checked"), [("steady_time", False, 2), ("steady_time", True, 1), ("epoch_time", False, 1)]
+    ("ranked_by", "repeats", "epochs", "checked"),
+    [
+        ("steady_time", False, 3, 2),
+        ("steady_time", False, 1, 1),
+        ("steady_time", True, 3, 1),
+        ("epoch_time", False, 3, 1),
+    ],
 )
-def test_what_is_ranked_by_later_epochs_is_checked_in_one_of_these(ranked_by: str, repeats: bool, checked: int) -> None:
+def test_what_is_ranked_by_later_epochs_is_checked_in_one_of_these(
+    ranked_by: str, repeats: bool, epochs: int, checked: int
+) -> None:
     asked = dataclasses.replace(_registry.find_question("caching"), ranked_by=ranked_by, repeats=repeats)
     variant = dataclasses.replace(_registry.find_variant("caching", "no_cache"), build=lambda _: Cached())
-    readings: Any = SimpleNamespace(delivered=2, passes=1)
+    readings: Any = SimpleNamespace(delivered=2, passes=1, timelines=[None] * epochs)
     ((images, _),) = child._again(asked, variant, cast("Any", None), readings, [])
     assert (images == checked).all()
+
+
+def test_the_epoch_that_fills_a_cache_must_deliver_as_much_too() -> None:
+    class Short(Cached):
+        def __iter__(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+            batches = [*super().__iter__()]
+            return iter([] if self.epoch == 1 else batches)
+
+    asked = _registry.find_question("caching")
+    variant = dataclasses.replace(_registry.find_variant("caching", "no_cache"), build=lambda _: Short())
+    readings: Any = SimpleNamespace(delivered=2, passes=1, timelines=[None] * 3)
+    with pytest.raises(WrongOutputError, match="delivered 2 samples when measured and 0 when built again"):
+        list(child._again(asked, variant, cast("Any", None), readings, []))
 
 
 def test_what_can_be_read_once_is_checked_in_its_first_epoch() -> None:
     asked = _registry.find_question("caching")
     variant = dataclasses.replace(_registry.find_variant("caching", "no_cache"), build=lambda _: iter(Cached()))
-    readings: Any = SimpleNamespace(delivered=2, passes=1)
+    readings: Any = SimpleNamespace(delivered=2, passes=1, timelines=[None] * 3)
     assert len(list(child._again(asked, variant, cast("Any", None), readings, []))) == 1
