@@ -617,3 +617,9 @@ def test_what_only_checked_trials_tell_is_of_them() -> None:
     failed = [*records, record("numpy_to_numpy", 3, status="failed", message="no", checked=False)]
     (row,) = comparison(failed).rows
     assert row.status == "ok: lost 1 of 9 samples; failed in 1 of 4: no"
+
+
+def test_a_case_that_a_question_no_longer_has_comes_last() -> None:
+    *_, last = _registry.find_question("caching").cases
+    records = [record("no_cache", 0, 1.0, question="caching", case=case) for case in ({"bogus": "1"}, last)]
+    assert [case for case, _ in comparison(records).cases] == [last, {"bogus": "1"}]

@@ -108,6 +108,8 @@ def test_memory_grows_if_most_trials_show_it_and_not_if_none_does(verdicts: list
     assert bool(words.cure(result)) == (answer == "yes")
     differ = answer == "undecided" and len(set(verdicts)) > 1 and "undecided" not in verdicts
     assert ("its trials differ (more of them: --trials)" in words.answer(result)) == differ
+    (gate,) = gates(result, Limits(("growing",)))
+    assert (gate.why == "its trials differ in whether memory grows") == differ
 
 
 def test_summed_resident_sets_of_several_processes_say_nothing_of_growth() -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from loaders import _registry
 from loaders._judge import TIME_MARGIN, holm
+from loaders._law import Law
 from loaders._report import findings, opening, readme, sets
 from loaders._rows import Comparison, comparison
 from loaders._stats import Estimate
@@ -513,6 +514,22 @@ def test_of_two_settings_the_leaner_one_is_advised_and_a_setting_takes_nobodys_p
     first, line = opening.advice([found])
     assert first.strategy == "cache_after_decode"
     assert line.strategy == "no_cache_without_onednn"
+    assert "onednn" not in first.because, "what is left as it is by default"
+    assert "with onednn set" in line.when
+
+
+@pytest.mark.parametrize(
+    ("per_sample", "said"),
+    [
+        (Estimate(600 * 1024, 590 * 1024, 610 * 1024, 8), "it grows by 600 KiB a sample from 300 to 1200 of them, and"),
+        (Estimate(600 * 1024, -1.0, 1200 * 1024, 8), "how that grows is unknown"),
+        (None, "how that grows is unknown"),
+    ],
+)
+def test_where_no_law_is_known_what_was_seen_of_growth_is_said(per_sample: Estimate | None, said: str) -> None:
+    points = [(count, Estimate(1.0, 1.0, 1.0, 8)) for count in (75, 300, 1200)]
+    found = opening._growing(_cached({"no_cache": 120}, {}), Law("unknown", "", points, per_sample))
+    assert found.startswith(said)
 
 
 def test_what_is_published_follows_from_the_raw_trials() -> None:
