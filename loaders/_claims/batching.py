@@ -185,8 +185,8 @@ def _bounded(figures: Figures, name: str) -> Found:
 
     Between two amounts of data memory may grow by what is left of the capacity at the smaller one, and by ``SLIGHT`` of
     what the data beyond it would take. Nothing is concluded where one without a bound would grow by no more. A share of
-    the memory needed would be less than one batch for a lean loader, and
-    whether one more batch is in flight when memory is read is chance.
+    the memory needed would be less than one batch for a lean loader, and whether one more batch is in flight when
+    memory is read is chance.
     """
     few, many = (figures.row("batching", name, data=data) for data in ("x4", "x16"))
     capacity = few.capacity
