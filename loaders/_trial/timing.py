@@ -149,7 +149,10 @@ def batches(timeline: Timeline, count: int) -> int:
 SLOWER, LEAST_STEP, LONGEST = 3.0, 0.01, 20.0
 """The slow consumer spends three times as long on a batch as the batch took, however long that is, so that two in three
 batches can wait in a buffer. It spends at least 10 ms on a batch. After twenty seconds it takes no more: by then, twice
-as many batches can wait as it has taken."""
+as many batches can wait as it has taken.
+
+Unless how long it takes is given, it is slow for half of an epoch's batches: after a third of them, a loader that is as
+fast as before has made them all, and from then on fewer and fewer can wait."""
 
 
 def slow_step(timeline: Timeline, count: int) -> float:
@@ -158,8 +161,9 @@ def slow_step(timeline: Timeline, count: int) -> float:
 
 
 def slow_batches(timeline: Timeline, count: int, step: float | None = None) -> int:
-    """Return after how many batches a slow consumer stops: those of a pass, unless they would take too long."""
-    return min(batches(timeline, count), max(LEAST_BATCHES, math.ceil(LONGEST / (step or slow_step(timeline, count)))))
+    """Return for how many batches a consumer is slow: those of a pass or half of them, unless they take too long."""
+    wanted = batches(timeline, count) if step else math.ceil(batches(timeline, count) / 2)
+    return min(wanted, max(LEAST_BATCHES, math.ceil(LONGEST / (step or slow_step(timeline, count)))))
 
 
 def first_batch_time(timeline: Timeline) -> float | None:
