@@ -139,6 +139,10 @@ EACH_START = pytest.mark.parametrize("server", ["fresh", "forked"], indirect=Tru
 """Runs a test with trials that start fresh, and with forked ones."""
 
 
+DRAWN, INSTEAD = range(10, 90, 10), (170, 220, 280, 330, 371, 413, 450, 499)
+"""Places in what is drawn from that are swapped, so that its first hundred images may have been drawn at random."""
+
+
 @pytest.fixture
 def strategy(tmp_path: Path, corpus: Corpus, server: Server | None) -> Strategy:
     """Run the body of a strategy of ``selection`` in a trial of its own.
@@ -166,7 +170,10 @@ def strategy(tmp_path: Path, corpus: Corpus, server: Server | None) -> Strategy:
             '    """Planted by a test."""\n'
             "    import ctypes, os, subprocess, sys, time\n"
             "    import numpy as np\n"
-            "    right = [job.inputs.images[: job.inputs.draws]]\n"
+            "    images = job.inputs.images\n"
+            "    if images[10, 0, 0, 0] == 10 / len(images):\n"  # nothing is swapped yet
+            f"        images[[*{DRAWN}, *{INSTEAD}]] = images[[*{INSTEAD}, *{DRAWN}]]\n"
+            "    right = [images[: job.inputs.draws]]  # no copy\n"
             f"{indented}\n"
             f"{also}\n"
         )

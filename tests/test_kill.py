@@ -43,11 +43,12 @@ STRATEGY = '''
 @variant(question="selection")
 def mine_{number}(job):
     """Has a worker, and one that has left its session and its parent."""
+    import numpy as np
     {imports}
     worker = subprocess.Popen(["sleep", "100"])
     subprocess.run("setsid sleep 100 & echo x > kept", shell=True)
     time.sleep({seconds})
-    return [job.inputs.images[: job.inputs.draws]]
+    return [np.random.default_rng(job.seed).choice(job.inputs.images, job.inputs.draws, replace=False)]
 '''
 
 OWN = 4

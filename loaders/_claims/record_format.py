@@ -30,7 +30,9 @@ def tensors_take_ten_times_the_disk(figures: Figures) -> Found:
 
 @claim("B5", "Reading serialize_tensor is no faster than decoding JPEG.")
 def tensors_read_no_faster(figures: Figures) -> Found:
-    """The time ratio's 90 % interval lies above 1/1.1, warm and cold; in part where it is faster by less."""
+    """The time ratio's 90 % interval lies above 1/1.1, warm and cold; in part where it is faster by less. A cold time
+    is of a first epoch, and its start is in it.
+    """
     return joined(
         [
             ratio(
@@ -51,7 +53,7 @@ def tensors_read_no_faster(figures: Figures) -> Found:
 
 @claim("B6", "TFRecord trains noticeably faster than separate files.")
 def records_beat_separate_files(figures: Figures) -> Found:
-    """Time ratio, interval below 1/1.1, warm and cold."""
+    """Time ratio, interval below 1/1.1, warm and cold. A cold time is of a first epoch, and its start is in it."""
     return joined(
         [
             ratio(

@@ -26,7 +26,8 @@ def declare(name, seconds, **facts):
             import tensorflow_that_is_not_installed  # so that it is worth forking
         time.sleep(seconds if job.seed == {STUCK} or name == "planted_long" else 0)
         count = job.inputs.draws + (1 if job.seed == {WRONG} else 0)
-        return [job.inputs.images[:count]]
+        import numpy as np
+        return [np.random.default_rng(job.seed).choice(job.inputs.images, count, replace=False)]
     strategy.__name__ = name
     strategy.__doc__ = "Planted by a test."
     variant(question="selection", **facts)(strategy)

@@ -43,7 +43,8 @@ def test_a_process_is_heard_through_its_place_and_ends_by_itself(
     corpus: Corpus, tmp_path: Path, server: Server | None
 ) -> None:
     body = "print(tempfile.gettempdir(), os.environ['TMPDIR'], os.getcwd(), flush=True)"
-    trial = _planted(corpus, tmp_path, f"{body}; return [job.inputs.images[: job.inputs.draws]]")
+    draws = "np.random.default_rng(1).choice(job.inputs.images, job.inputs.draws, replace=False)"
+    trial = _planted(corpus, tmp_path, f"import numpy as np; {body}; return [{draws}]")
     with launch.place(None, TASKS) as place:
         with _launched(trial, place, server) as running:
             assert running.wait(60)
