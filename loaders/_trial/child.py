@@ -145,9 +145,7 @@ def measure(
     step_time, spend = (trains, busy) if trains else (question.step_time(job.case), time.sleep)
     then = None
     if slow and (question.size_axis or given is not None):
-        then = Slow(
-            slow_down, lambda last: timing.slow_batches(last, passes, given), finishes=given is None and passes == 1
-        )
+        then = Slow(slow_down, lambda last: timing.slow_batches(last, passes, given))
     imported = frozenset(sys.modules)
     ended = children_ended()
     cpu_before = cpu_time_of_children() + cpu_time()  # in this order: looking for children takes a millisecond

@@ -79,15 +79,11 @@ class Slow:
     step_time
         Receives the last epoch's timeline and returns the seconds that the consumer spends on each batch.
     batches
-        Receives the same timeline and returns after how many batches the epoch's timeline ends; by default it has all.
-    finishes
-        Whether the consumer then takes the rest as fast as it can, so that no epoch is abandoned: what a loader has
-        begun would run on in the epochs that follow.
+        Receives the same timeline and returns after how many batches the consumer stops; by default it takes all.
     """
 
     step_time: Callable[[Timeline], float]
     batches: Callable[[Timeline], int] = lambda _: sys.maxsize
-    finishes: bool = False
 
 
 def drain(
@@ -164,19 +160,10 @@ def drain(
             paused.append(clock() - before if used is None else used)
             if len(received) >= enough:
                 end = clock()
-                if slow and slow.finishes:
-                    _take_rest(iterator, take)
                 break
         del iterator  # as a ``for`` loop does; tf.data may then wait for a thread of its own
         timelines.append(Timeline(start, asked, received, end, samples, paused, clock() - end))
     return timelines, kept
-
-
-def _take_rest(iterator: Iterator[Any], take: Callable[[int], None]) -> None:
-    for batch in iterator:
-        samples = touch(batch)
-        del batch
-        take(samples)
 
 
 def busy(seconds: float) -> None:

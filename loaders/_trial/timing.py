@@ -151,8 +151,10 @@ SLOWER, LEAST_STEP, LONGEST = 3.0, 0.01, 20.0
 batches can wait in a buffer. It spends at least 10 ms on a batch. After twenty seconds it takes no more: by then, twice
 as many batches can wait as it has taken.
 
-Unless how long it takes is given, it is slow for half of an epoch's batches: after a third of them, a loader that is as
-fast as before has made them all, and from then on fewer and fewer can wait."""
+It takes a whole epoch. One that is slow for half of it, by when a loader as fast as before has made all batches, would
+save a tenth of a round, and miss what tf.data adds to its own buffers later: with 20 batches, four of its pipelines
+reached 101 to 104 MiB in 37 of 40 trials with a whole epoch, and in 22 of 32 with half of one, where the others stayed
+at 64 to 85 MiB (TensorFlow 2.21, two cores)."""
 
 
 def slow_step(timeline: Timeline, count: int) -> float:
@@ -161,9 +163,8 @@ def slow_step(timeline: Timeline, count: int) -> float:
 
 
 def slow_batches(timeline: Timeline, count: int, step: float | None = None) -> int:
-    """Return for how many batches a consumer is slow: those of a pass or half of them, unless they take too long."""
-    wanted = batches(timeline, count) if step else math.ceil(batches(timeline, count) / 2)
-    return min(wanted, max(LEAST_BATCHES, math.ceil(LONGEST / (step or slow_step(timeline, count)))))
+    """Return after how many batches a slow consumer stops: those of a pass, unless they would take too long."""
+    return min(batches(timeline, count), max(LEAST_BATCHES, math.ceil(LONGEST / (step or slow_step(timeline, count)))))
 
 
 def first_batch_time(timeline: Timeline) -> float | None:

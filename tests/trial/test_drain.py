@@ -256,26 +256,6 @@ def test_a_slow_consumer_comes_last_and_takes_what_it_wants() -> None:
     )
 
 
-def test_a_slow_consumer_that_finishes_takes_the_rest_at_full_speed_and_nothing_of_it_is_in_the_timeline() -> None:
-    ended: list[str] = []
-    taken: list[int] = []
-    spent: list[float] = []
-
-    def build() -> Iterator[Any]:
-        try:
-            for _ in range(5):
-                yield np.zeros(2)
-            ended.append("exhausted")
-        finally:
-            ended.append("dropped")
-
-    slow = Slow(lambda _: 0.25, lambda _: 3, finishes=True)
-    timelines, _ = drain(build, slow=slow, spend=spent.append, take=taken.append)
-    assert [len(each.received) for each in timelines] == [5, 3]
-    assert (spent, taken) == ([0.25] * 3, [2] * 10), "what counts the samples that wait must learn of the rest"
-    assert ended == ["exhausted", "dropped"] * 2
-
-
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system cannot pin a process to a core")
 def test_a_training_step_is_work_and_takes_longer_on_a_core_that_others_use() -> None:
     code = """
