@@ -14,16 +14,20 @@ from tests.conftest import Strategy
         ("return [job.inputs.images[:100] + 1e-9]", "wrong_output", "with other values"),
         ("job.inputs.images[:] = 0\nreturn [job.inputs.images[:100]]", "wrong_output", "with other values"),
         (
-            "return [job.inputs.images[np.argsort(job.inputs.images[:, 0, 0, 0])][200:300]]",
+            "return [images[np.argsort(images[:, 0, 0, 0])][200:300]]",
             "wrong_output",
             "not random: they lie between 200 and 299 of 500",
         ),
         (
-            "return [job.inputs.images[np.argsort(job.inputs.images[:, 0, 0, 0])][::5]]",
+            "return [images[np.argsort(images[:, 0, 0, 0])][::5]]",
             "wrong_output",
             "not random: they lie between 0 and 495 of 500, and 5 apart",
         ),
-        ("return [job.inputs.images[job.inputs.images[:, 0, 0, 0] < 0.4][:100]]", "wrong_output", "not random"),
+        (
+            "return [np.random.default_rng(1).choice(images[images[:, 0, 0, 0] < 0.4], 100, replace=False)]",
+            "wrong_output",
+            "not random",
+        ),
         ("return []", "wrong_output", "delivered 0 samples instead of 100"),
         ("raise ValueError('mine')", "failed", "ValueError: mine (planted.py, line 11, in planted)"),
         ("import no_such_module", "failed", "No module named 'no_such_module'"),
