@@ -152,9 +152,10 @@ batches can wait in a buffer. It spends at least 10 ms on a batch. After twenty 
 as many batches can wait as it has taken.
 
 It takes a whole epoch. One that is slow for half of it, by when a loader as fast as before has made all batches, would
-save a tenth of a round, and miss what tf.data adds to its own buffers later: with 20 batches, four of its pipelines
-reached 101 to 104 MiB in 37 of 40 trials with a whole epoch, and in 22 of 32 with half of one, where the others stayed
-at 64 to 85 MiB (TensorFlow 2.21, two cores)."""
+save a tenth of a round of ``batching``, and miss what tf.data adds to its own buffers later: with 20 batches, four of
+its pipelines reached 101 to 104 MiB in 16 of 16 trials with a whole epoch, and in 22 of 32 with half of one; the others
+stayed at 64 to 85 MiB (TensorFlow 2.21; Intel, family 6, model 207). On another processor (AMD EPYC, family 26, model
+2) a whole epoch was enough in 21 of 24."""
 
 
 def slow_step(timeline: Timeline, count: int) -> float:
