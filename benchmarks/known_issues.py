@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from benchmarks import _base
 
-Comparison, Drain = _base.of("known_issues")
+Comparison, Drain = _base.of("known_issues", version="3")

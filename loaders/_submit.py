@@ -156,7 +156,7 @@ def _environment(found: Environment, name: str) -> Environment:
         load=found.load,
         memory_method=_plain(found.memory_method),
         page_cache=found.page_cache,
-        commit=found.commit if re.fullmatch(r"[0-9a-f]{0,40}", found.commit) else "",
+        commit=found.commit if re.fullmatch(r"[0-9a-f]{0,40}\+?", found.commit) else "",
         governor=_plain(found.governor),
         frequency=found.frequency,
         frequency_limit=found.frequency_limit,

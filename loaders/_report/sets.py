@@ -21,6 +21,7 @@ from loaders._faults import Seen
 from loaders._resolution import Calibration
 from loaders._rows import Comparison, comparison
 from loaders._trial import Record, log
+from loaders._trial.machine import CHANGED
 from loaders._trial.record import SCHEMA, Environment, surroundings
 
 
@@ -184,9 +185,13 @@ def _commit(run: Sequence[Record]) -> str:
     return next((each.environment.commit[:8] for each in run if each.environment.commit), "")
 
 
-def _code(run: Sequence[Record]) -> tuple[str, dict[str, str]]:
-    """Return the commit and the versions of packages, without which two runs are not joined."""
-    return _commit(run), surroundings(run).packages
+def _code(run: Sequence[Record]) -> tuple[str, str, dict[str, str]]:
+    """Return the commit, what was changed since, and the versions of packages, without which two runs are not joined.
+
+    What was changed is in the name of a run.
+    """
+    commit = _commit(run)
+    return commit, _key(run) if commit.endswith(CHANGED) else "", surroundings(run).packages
 
 
 def _selftest(found: Sequence[Selftest], origin: Origin) -> Selftest | None:

@@ -123,12 +123,17 @@ def measure(
         return build() if built is None or isinstance(built, Iterator) else built
 
     def look(epoch: int) -> None:
-        """Read what the machine has done, before the steady epochs and after them; this is in no figure."""
+        """Read what the machine has done, before the steady epochs and after them; this is in no figure.
+
+        An import makes all figures void, and the first epoch shows most: no further one is run then.
+        """
         nonlocal looked
+        begun = time.thread_time()
+        if epoch:
+            imports.refuse(imported)
         if epoch in (min(1, prepared.epochs - 1), prepared.epochs):
-            begun = time.thread_time()
             looks.append(machine.activity())
-            looked += time.thread_time() - begun
+        looked += time.thread_time() - begun
 
     def used_so_far() -> float:
         return cpu_time() - cpu_before - looked + cpu_time_of_children()
@@ -197,7 +202,7 @@ def measure(
     first, *steady = timing.cut(timelines, passes)
     during = steadily.Stretch(steady, list(zip(looks[::2], looks[1::2], strict=True)))
     is_steady = timing.steady_time([first, *steady], question.least_batches) is not None
-    if had_workers and is_steady:
+    if had_workers and is_steady and not question.reports:
         during = steadily.Stretch()  # their memory was read during their first epochs, which took part of a core
     if is_steady and turns:
         imports.refuse(imported)  # before another trial waits for this one

@@ -77,25 +77,37 @@ def machine_name() -> str:
 def commit() -> str:
     """Return the commit being measured: asv's, else that of the checkout around this file, else an empty string.
 
+    Where the package's files are not as they were committed, its first digits end with ``CHANGED``.
+
     It is that of when it was first asked for: what is committed while a comparison runs is not what it runs, and one
     run must not be split between two commits.
     """
     return os.environ.get("ASV_COMMIT") or _head()
 
 
+CHANGED = "+"
+"""After the first seven digits of a commit: it is not what was measured. Nothing shows more than eight characters."""
+
+
 @functools.cache
 def _head() -> str:
     try:
-        found = subprocess.run(
-            ["git", "rev-parse", "HEAD"],  # noqa: S607 - the git on the user's PATH is meant
-            cwd=Path(__file__).parent,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        _git("ls-files", "--error-unmatch", __file__)  # else it is installed somewhere in another project's checkout
+        head, changes = _git("rev-parse", "HEAD"), _git("status", "--porcelain", "--", ".")
     except (OSError, subprocess.CalledProcessError):
         return ""
-    return found.stdout.strip()
+    return f"{head[:7]}{CHANGED}" if changes else head
+
+
+def _git(*command: str) -> str:
+    done = subprocess.run(
+        ["git", *command],  # noqa: S607 - the git on the user's PATH is meant
+        cwd=Path(__file__).parents[1],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
 
 
 MEMORY_SHARE = 0.8

@@ -211,6 +211,22 @@ def test_what_two_commits_or_packages_measured_is_never_joined(tmp_path: Path, o
     assert {row.commit for row in newest.comparisons[0].rows} == {other["commit"][:8]}
 
 
+@pytest.mark.parametrize(("key", "shown"), [("one", {"500", "2000"}), ("another", {"2000"})])
+def test_what_was_measured_with_changes_that_are_not_committed_is_joined_only_if_they_are_the_same(
+    tmp_path: Path, key: str, shown: set[str]
+) -> None:
+    def run(started: str, key: str, images: str) -> list[Record]:
+        more: dict[str, Any] = {"run": f"{started}-{key}", "started": f"{started}T00:00:00+00:00", "planned": 2}
+        names = ("numpy_to_numpy", "numpy_to_list")
+        return [record(each, 0, time=1.0, case={"images": images}, **more) for each in names]
+
+    write_log(tmp_path, run("2026-01-01", "one", "500"), commit="aaaaaaa+")
+    write_log(tmp_path, run("2026-01-02", key, "2000"), commit="aaaaaaa+")
+    (found,) = sets.collect(tmp_path)[0].comparisons
+    assert {row.case["images"] for row in found.rows} == shown
+    assert {row.commit for row in found.rows} == {"aaaaaaa+"}
+
+
 def test_processors_are_kept_apart_whatever_the_machine_is_called(tmp_path: Path) -> None:
     write_log(tmp_path, run_of("a"), cpu="one")
     write_log(tmp_path, run_of("b"), cpu="another")

@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -10,8 +11,9 @@ import numpy as np
 import pytest
 
 from loaders import _registry
+from loaders._corpus import Corpus
 from loaders._errors import WrongOutputError
-from loaders._trial import child
+from loaders._trial import Trial, child, run_trial
 from loaders._trial.timing import FEW, LONG
 from tests.conftest import EACH_START, Strategy
 
@@ -81,6 +83,60 @@ def test_looking_for_child_processes_is_not_in_the_processor_time(strategy: Stra
     assert record.status == "ok", record.message
     assert record.metrics.cpu_time is not None
     assert record.metrics.cpu_time < 0.5
+
+
+HAS_A_WORKER = """
+import subprocess, sys, time
+from loaders import variant
+from loaders._trial import steady
+
+steady.REPEATS = 0  # on a busy machine too
+
+@variant(question={question!r})
+def planted(job):
+    \"\"\"Planted by a test.\"\"\"
+    with open({built!r}, "a") as file:
+        file.write(".")
+    worker = subprocess.Popen([sys.executable, "-S", "-c", "input()"], stdin=subprocess.PIPE)
+    parts = list({parts})
+    for _ in range({passes}):
+        for part in parts:
+            time.sleep(0.75 / len(parts))
+            yield part
+    worker.communicate(b"\\n")
+"""
+"""A strategy of which three epochs are steady for long enough."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("question", "case", "parts", "passes", "timed_again"),
+    [
+        ("known_issues", {"data": "paths"}, "map(job.inputs.batch, job.inputs.parts)", 4, False),
+        ("read_order", {}, "[[0]] * 40", 4, True),
+    ],
+)
+def test_epochs_in_which_workers_were_read_are_timed_again_where_times_are_asked_for(
+    tmp_path: Path, corpus: Corpus, question: str, case: dict[str, str], parts: str, passes: int, *, timed_again: bool
+) -> None:
+    """Both read all of their epochs in one pass, which is built once, and again if there is another."""
+    asked, file, built = _registry.find_question(question), tmp_path / "planted.py", tmp_path / "built"
+    file.write_text(HAS_A_WORKER.format(question=question, parts=parts, passes=passes, built=str(built)))
+    trial = Trial(
+        question=question,
+        strategy="planted",
+        case=case or asked.default_case,
+        corpus=str(corpus.root),
+        seed=1,
+        epochs=passes,
+        outside=[str(file)],
+        checked=False,
+        slow=False,
+    )
+    record = run_trial(trial, corpus)
+    assert record.status == "ok", record.message
+    assert record.metrics.steady_time == pytest.approx(0.75, rel=0.5)
+    assert (len(built.read_text()) > 1) == timed_again
 
 
 class Cached:

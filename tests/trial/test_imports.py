@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from loaders._trial import Trial, imports
+from loaders._trial.watch import ATTEMPTS
 from tests.conftest import Strategy
 
 MIB = 2**20
@@ -27,6 +28,19 @@ def test_a_spike_before_an_import_is_the_whole_peak(
     assert record.metrics.epoch_time < 4
     again = strategy(body)  # remembered: the first run is good at once
     assert again.seconds < record.seconds
+
+
+def test_no_further_epoch_is_run_once_an_import_has_made_all_void(strategy: Strategy, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "unforeseen.py").touch()
+    epochs = tmp_path / "epochs"
+    record = strategy(
+        f"with open({str(epochs)!r}, 'a') as file:\n    file.write('.')\n"
+        f"sys.path.insert(0, {str(tmp_path / 'elsewhere')!r})\nimport unforeseen\nreturn iter(right)",
+        epochs=3,
+    )
+    assert record.message.startswith("still imports unforeseen while it is measured")
+    assert len(epochs.read_text()) == ATTEMPTS
 
 
 @pytest.mark.python

@@ -86,6 +86,37 @@ def test_a_commit_in_the_middle_of_a_run_does_not_split_it(monkeypatch: pytest.M
     assert machine.commit() == before
 
 
+def test_a_commit_is_marked_where_the_package_is_not_as_committed_and_left_out_in_others_checkouts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ASV_COMMIT", raising=False)
+    file = tmp_path / "package" / "part" / "machine.py"
+    file.parent.mkdir(parents=True)
+    monkeypatch.setattr(machine, "__file__", str(file))
+
+    def git(*command: str) -> None:
+        named = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+        subprocess.run(["git", *named, *command], cwd=tmp_path, check=True, capture_output=True)
+
+    def commit() -> str:
+        machine._head.cache_clear()
+        return machine.commit()
+
+    git("init")
+    git("commit", "--allow-empty", "-m", "somebody else's")
+    file.touch()
+    assert commit() == ""
+    git("add", ".")
+    git("commit", "-m", "ours")
+    whole = commit()
+    assert len(whole) == 40
+    (tmp_path / "results").touch()
+    assert commit() == whole, "outside the package"
+    (tmp_path / "package" / "strategy.py").touch()
+    assert commit() == f"{whole[:7]}+"
+    machine._head.cache_clear()
+
+
 def test_only_what_matters_of_the_environment_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TF_CLI_CONFIG_FILE", "/home/me/.terraformrc")
     monkeypatch.setenv("LD_PRELOAD", "/usr/lib/somewhere/libjemalloc.so.2")

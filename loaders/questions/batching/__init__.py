@@ -56,6 +56,9 @@ WORST_PSNR = 20.0
 SAME_PIXEL = 1
 """In grey levels: by how much another decoder may differ from OpenCV's and still count as identical."""
 
+CHECKING = 2
+"""Threads that decode what is expected; a check takes as long as the rest of a trial."""
+
 ALIGNED = 64
 """In bytes. TensorFlow takes an array that begins at a multiple of it as it is, and copies any other."""
 
@@ -96,18 +99,24 @@ def _prepare(corpus: Corpus, case: Case, seed: int) -> Files:
 
 def _check(job: Job[Files], variant: Variant, batches: Iterable[Batch]) -> Quality:
     """Hold each image against what its decoder makes of the file, and some of these against OpenCV's."""
+    from concurrent.futures import ThreadPoolExecutor
+
     import numpy as np
 
     data = job.inputs
     own = _decoder_of(data, variant)
+    load = own or (lambda index: _load(data, index))
 
     def pixels(images: Any) -> NDArray[np.uint8]:
         # TensorFlow may multiply by 1 / 127.5 where the code divides, so whole grey levels are compared.
-        return np.asarray(np.rint((np.asarray(images, np.float32) + np.float32(1)) * np.float32(127.5)), np.uint8)
+        levels = np.add(np.asarray(images), np.float32(1), dtype=np.float32)
+        levels *= np.float32(127.5)
+        return np.rint(levels, out=levels).astype(np.uint8)
 
     def expected() -> Iterator[tuple[Any, Any]]:
-        for index in range(len(data.paths)):
-            yield (pixels(own(index) if own else _load(data, index)), data.labels[index])
+        with ThreadPoolExecutor(CHECKING) as pool:
+            for part in _parts(job):  # all at once, it would hold all images
+                yield from zip(pool.map(lambda index: pixels(load(index)), part), data.labels[list(part)], strict=True)
 
     def delivered() -> Iterator[Batch]:
         for images, labels in batches:
