@@ -109,7 +109,7 @@ def side(commit: str | None, repository: Path, place: Path) -> Side:
     if commit is None:
         root, name = repository, WORKING_TREE
     else:
-        found = _git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{commit}}")
+        found = machine.git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{commit}}")
         if found is None:
             raise InputError(f"git knows no commit {commit!r}; in a shallow clone, fetch it first")
         digest = found.decode().strip()
@@ -134,7 +134,7 @@ def differing(a: Side, b: Side) -> str:
 def _lay_out(repository: Path, digest: str, root: Path) -> None:
     part = root.with_name(f".{root.name}.part")
     part.mkdir(parents=True, exist_ok=True)
-    archive = _git(repository, "archive", digest)
+    archive = machine.git(repository, "archive", digest)
     with tarfile.open(fileobj=io.BytesIO(archive or b"")) as files:
         files.extractall(part, filter="data")
     part.rename(root)
@@ -159,10 +159,3 @@ def _environment(root: Path) -> Path:
 def _dependencies(root: Path) -> list[str]:
     path = root / DEPENDENCIES
     return tomllib.loads(path.read_text("utf-8"))["project"]["dependencies"] if path.exists() else []
-
-
-def _git(repository: Path, *arguments: str) -> bytes | None:
-    """Return what git prints; ``None`` if it fails."""
-    command = ["git", *arguments]
-    done = subprocess.run(command, cwd=repository, capture_output=True, check=False)
-    return done.stdout if done.returncode == 0 else None

@@ -91,23 +91,23 @@ CHANGED = "+"
 
 @functools.cache
 def _head() -> str:
+    package = Path(__file__).parents[1]
     try:
-        _git("ls-files", "--error-unmatch", __file__)  # else it is installed somewhere in another project's checkout
-        head, changes = _git("rev-parse", "HEAD"), _git("status", "--porcelain", "--", ".")
-    except (OSError, subprocess.CalledProcessError):
+        # A file that git does not know is installed somewhere in another project's checkout.
+        known = git(package, "ls-files", "--error-unmatch", __file__)
+        head = known and git(package, "rev-parse", "HEAD")
+        changes = head and git(package, "status", "--porcelain", "--", ".")
+    except OSError:  # there is no git
         return ""
-    return f"{head[:7]}{CHANGED}" if changes else head
+    name = (head or b"").decode().strip()
+    return f"{name[:7]}{CHANGED}" if changes else name
 
 
-def _git(*command: str) -> str:
-    done = subprocess.run(
-        ["git", *command],  # noqa: S607 - the git on the user's PATH is meant
-        cwd=Path(__file__).parents[1],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return done.stdout.strip()
+def git(directory: Path, *arguments: str) -> bytes | None:
+    """Return what git prints; ``None`` if it fails."""
+    command = ["git", *arguments]
+    done = subprocess.run(command, cwd=directory, capture_output=True, check=False)
+    return done.stdout if done.returncode == 0 else None
 
 
 MEMORY_SHARE = 0.8
