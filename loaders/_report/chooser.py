@@ -118,6 +118,7 @@ def _embedded(encoded: bytes) -> bytes:
             "table": list(table),
             "answers": answers,
             "measured": source.measured,
+            "machine": source.machine,
             "from": f"{_words.in_rounds(source.fewest, source.rounds)} of {source.machine}, "
             f"{source.cpu}, commit {source.commit or 'unknown'}, with "
             f"{', '.join(map(str, source.amounts))} samples in batches of 32"

@@ -398,6 +398,8 @@ def test_a_view_of_what_is_published_fits_on_a_few_screens(browser: Browser, pub
         able = [each for each in first["strategies"] if each["tier"] == "identical" and not each["problem"]]
         lacks = not all(each["load"] for each in able)
         assert (covers in said, "This covers" in said) == (lacks, lacks), "what could not be used is not missed"
+        shown = page.locator("section.set:visible").first.get_attribute("data-machine")
+        assert ("These are figures of" in said) == (first["machine"] != shown), "the line above names another machine"
     for width, height in ((1280, 800), (390, 844)):
         with _opened(browser, published, viewport={"width": width, "height": height}) as page:
             advice = page.locator(".advice:visible").bounding_box()

@@ -37,7 +37,7 @@ def _document() -> str:
     constants = page.constants()
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>chooser</title></head><body>'
-        f'<section class="set">{section}</section>'
+        f'<section class="set" data-machine="{choices[0].source.machine}">{section}</section>'
         f'<script type="application/json" id="constants">{json.dumps(constants)}</script>'
         f"<script>{Markup(page.part('page.js'))}</script></body></html>"  # noqa: S704 - our own
     )
@@ -137,6 +137,21 @@ def test_the_page_counts_what_closing_an_epoch_takes_as_python_does(opened: Page
         for each, wait in zip(embedded, found, strict=True):
             expected = estimate(list(reckoned.waits[each["name"]].values()), "linear").value
             assert wait == pytest.approx(expected, rel=1e-3)
+
+
+def test_an_answer_from_another_machine_than_the_page_shows_names_it(opened: Page) -> None:
+    besides = opened.locator(".besides")
+    origin = golden.choice_of(next(iter(golden.RUNS))).source.machine
+    opened.get_by_label("Choose a strategy for").select_option(index=1)
+    opened.get_by_label("Choose a strategy for").select_option(index=0)
+    assert "These are figures of" not in besides.inner_text()
+    opened.evaluate("document.querySelector('.set').dataset.machine = 'shown-above'")
+    try:
+        opened.get_by_label("Choose a strategy for").select_option(index=1)
+        opened.get_by_label("Choose a strategy for").select_option(index=0)
+        assert besides.inner_text().startswith(f"These are figures of {origin}.")
+    finally:
+        opened.evaluate(f"document.querySelector('.set').dataset.machine = '{origin}'")
 
 
 def test_hostile_words_are_words(opened: Page) -> None:

@@ -489,7 +489,9 @@ const advise = (section) => {
   section.querySelector(".source").textContent = choice.from;
   const [answer, besides = ""] = reasonsOf(decision, asked);
   section.querySelector(".advice").textContent = answer;
-  section.querySelector(".besides").textContent = besides;
+  const elsewhere =
+    choice.machine === section.closest(".set").dataset.machine ? "" : `These are figures of ${choice.machine}.`;
+  section.querySelector(".besides").textContent = `${elsewhere} ${besides}`.trim();
   const rank = (kind) => (RANK.includes(kind) ? RANK.indexOf(kind) : RANK.length);
   const lines = decision.found
     .map((each) => ({ ...each, waits: waitOf(each, asked) }))
