@@ -202,14 +202,12 @@ def measure(
     first, *steady = timing.cut(timelines, passes)
     during = steadily.Stretch(steady, list(zip(looks[::2], looks[1::2], strict=True)))
     is_steady = timing.steady_time([first, *steady], question.least_batches) is not None
-    # No loader is chosen from a report's times. They are not judged by what others took: that was mostly our reading.
-    enough = had_workers and question.reports and timing.is_settled(steady)
-    if had_workers and is_steady and not enough:
+    if had_workers and is_steady and not question.reports:
         during = steadily.Stretch()  # their memory was read during their first epochs, which took part of a core
     if is_steady and turns:
         imports.refuse(imported)  # before another trial waits for this one
         during = steadily.in_turn(during, Path(turns), epochs)
-    elif is_steady and not enough:
+    elif is_steady:
         during = steadily.least_disturbed(during, epochs)
     built = None
     gc.collect()
