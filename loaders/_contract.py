@@ -209,12 +209,19 @@ def check_drawn_from(
     return order
 
 
+NEAR = 2.0
+"""An image may be any of those whose blocks differ from its own by at most so many times as much as the nearest's. Of
+640 crops that turboloader reduced, in two draws of four one had blocks that were nearer to another's than to its own,
+by a fifth, though it was 2.3 dB more like its own."""
+
+
 def check_alike(
     universe: Sequence[tuple[Any, int]], image_of: Callable[[Any], NDArray[Any]], batches: Iterable[Any], least: float
 ) -> float:
     """Check that every image of ``universe`` was delivered once, much like it, with its label.
 
-    For what decodes or reduces in its own way: which image is which is told by the means of a few large blocks.
+    For what decodes or reduces in its own way: which image is which is told by the means of a few large blocks, and
+    where these are about as near to several, as to crops that overlap, by which of them it is most alike.
 
     Parameters
     ----------
@@ -242,9 +249,10 @@ def check_alike(
         for image, label in samples(batch):
             if np.shape(image) != original.shape or image.dtype != original.dtype:
                 raise WrongOutputError(f"sample {count} is {_describe((image,), (original,))}")
-            place = int(np.argmin(((known - _blocks(image)) ** 2).sum(axis=1)))
-            source, expected = universe[place]
-            alike = psnr(image, image_of(source))
+            away = ((known - _blocks(image)) ** 2).sum(axis=1)
+            near = np.flatnonzero(away <= NEAR**2 * away.min()).tolist()
+            alike, place = max((psnr(image, image_of(universe[each][0])), each) for each in near)
+            _, expected = universe[place]
             if alike < least:
                 raise WrongOutputError(f"sample {count} is like none of the {len(universe)}: {alike:.1f} dB")
             if not unused[place]:

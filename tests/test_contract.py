@@ -117,6 +117,17 @@ def test_what_is_much_like_it_passes_in_any_order() -> None:
     assert 35 < _alike(_delivered(blurred, [each % 3 for each in order])) < 50
 
 
+def test_of_two_that_have_nearly_the_same_blocks_it_is_the_one_that_is_more_alike() -> None:
+    checks = np.indices((28, 28)).sum(axis=0)[..., None] % 2 * np.ones(3)
+    pictures = [np.asarray(100 + 20 * checks, np.uint8), np.asarray(121 - 20 * checks, np.uint8)]
+    one, other = (each + np.uint8(1) * (np.arange(28) % 7 < 4)[:, None, None] for each in pictures)
+    universe = [(0, 0), (1, 1)]
+    delivered = _delivered([one, other], [0, 1])
+    assert check_alike(universe, lambda place: pictures[place], delivered, 20.0) > 40
+    with pytest.raises(WrongOutputError, match=r"more often than it exists \(place 0\)"):
+        check_alike(universe, lambda place: pictures[place], _delivered([one, one], [0, 0]), 20.0)
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
