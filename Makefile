@@ -46,24 +46,7 @@ bench: setup ## Compare on photographs, 4 minutes at a time: make bench MINUTES=
 	@echo "Open it. make bench goes on where this stopped, or measures anew if nothing is left; MINUTES=15 reaches all."
 
 full: setup ## Run the full suite under asv, hours; interrupted, the same command continues
-	@# The first question begins with the default cases of all but what is apart. One at a time, as asv saves when it ends.
-	@# Exit code 2 says that a benchmark failed, or that there was nothing to run it with. The others go on, and it is run
-	@# again by the same command, as a full disk may be the reason; what its trials have measured is not measured again.
-	@# asv takes benchmarks/ from here, and the rest from the commit.
-	@set -e; failed=; \
-	list="$(CURDIR)/.asv/list.json"; \
-	machine=$$(LOADERS_LIST= $(BIN)/python -m benchmarks._ready "$$list"); \
-	grep -qs "\"$$machine\"" ~/.asv-machine.json || $(BIN)/asv machine --machine "$$machine" --yes; \
-	commit=$$(git log -1 --first-parent --format=%H -- loaders pyproject.toml); \
-	echo "measuring $$commit as $$machine"; \
-	for file in benchmarks/[a-z]*.py; do \
-		question=$$(basename "$$file" .py); code=0; \
-		LOADERS_FULL=1 LOADERS_SIZE=full LOADERS_LIST="$$list" LOADERS_MACHINE="$$machine" \
-			$(BIN)/asv run --machine "$$machine" --skip-existing-successful --show-stderr \
-			--bench "^$$question\." "$$commit^!" || code=$$?; \
-		case $$code in 0) ;; 2) failed="$$failed $$question" ;; *) exit $$code ;; esac; \
-	done; \
-	test -z "$$failed" || { echo "asv reports failures in$$failed; the same command runs these again" >&2; exit 2; }
+	@$(BIN)/python -m benchmarks._full
 
 test: setup ## Run the tests that take less than ten minutes together
 	$(BIN)/python -m pytest $(TESTS) -m '$(MARKED)'

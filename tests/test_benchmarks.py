@@ -18,15 +18,14 @@ import pytest
 from asv_runner.discovery import disc_benchmarks
 
 import benchmarks.selection
-from benchmarks import _base, _ready
+from benchmarks import _base
 from loaders import _compare, _registry
 from loaders._corpus import Corpus
 from loaders._errors import InputError
 from loaders._trial import Record, log
 from loaders._trial.metrics import Metrics
-from loaders._trial.record import Environment
 from loaders._words import case_in_words
-from tests.conftest import ROOT, git
+from tests.conftest import ROOT
 from tests.test_compare import Runner, stand_in_for_trials
 from tests.test_rows import record
 
@@ -233,48 +232,6 @@ def test_the_full_suite_runs_default_cases_eight_times_and_then_what_is_open(
     monkeypatch.setattr(_compare, "run", run)
     _base.compare("resize")
     assert [(each.rounds, each.until, len(each.cases)) for each in begun] == [(8, None, 1), (24, 0.05, 4)]
-
-
-@pytest.fixture
-def committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A file that is measured, in a repository of its own."""
-    (tmp_path / "loaders").mkdir()
-    file = tmp_path / "loaders" / "one.py"
-    file.write_text("1")
-    for words in (["init", "--quiet"], ["add", "loaders"], ["commit", "--quiet", "--message", "x"]):
-        git(tmp_path, *words)
-    monkeypatch.setattr(_base, "ROOT", tmp_path)
-    monkeypatch.setattr(_base, "listed", lambda: {"selection": {}})
-    return file
-
-
-@pytest.mark.usefixtures("committed")
-def test_the_full_suite_begins_with_the_machines_name_and_the_registry(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    _ready.main(tmp_path / "new" / "list.json")
-    assert capsys.readouterr().out == "tested\n"
-    assert json.loads((tmp_path / "new" / "list.json").read_text()) == {"selection": {}}
-
-
-def test_the_full_suite_does_not_begin_where_asv_would_measure_something_else(committed: Path, tmp_path: Path) -> None:
-    """asv takes the strategies from a commit, and says nothing of what is not in one."""
-    (committed.parent / "two.py").write_text("2")
-    with pytest.raises(InputError, match=r"commit it first.*: loaders/two.py$"):
-        _ready.main(tmp_path / "list.json")
-    committed.write_text("2")
-    with pytest.raises(InputError, match=r"commit it first.*: loaders/one.py loaders/two.py"):
-        _ready.main(tmp_path / "list.json")
-
-
-@pytest.mark.usefixtures("committed")
-def test_the_full_suite_does_not_begin_while_another_command_measures(tmp_path: Path) -> None:
-    """asv would skip every comparison without a word, and then drain."""
-    with log.exclusive("tested"), pytest.raises(InputError, match="under way"):
-        _ready.main(tmp_path / "list.json")
-    log.append(log.log_path("tested"), record("mixed_copy", 0, environment=Environment(cpu="another")))
-    with pytest.raises(InputError, match="another processor"):
-        _ready.main(tmp_path / "list.json")
 
 
 @pytest.mark.usefixtures("corpus")

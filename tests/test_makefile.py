@@ -8,12 +8,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from asv.commands import make_argparser
 
 from tests.conftest import ROOT
-
-QUESTIONS = sorted(path.stem for path in (ROOT / "benchmarks").glob("[a-z]*.py"))
-
 
 SCRIPT = """#!/bin/sh
 echo "$LOADERS_FULL $LOADERS_SIZE {tool} $*" >> {told}
@@ -47,34 +43,11 @@ def _make(place: Path, target: str, failing: str = "", fails: str = "", code: in
     return done.returncode, told.read_text("utf-8").splitlines()
 
 
-def _runs(lines: list[str]) -> list[str]:
-    return [line for line in lines if " asv run " in line]
-
-
-def test_the_full_suite_runs_every_question_with_options_that_asv_knows(place: Path) -> None:
-    code, lines = _make(place, "full")
-    assert code == 0
-    assert len(_runs(lines)) == len(QUESTIONS) > 8
-    parser, _ = make_argparser()
-    for question, line in zip(QUESTIONS, _runs(lines), strict=True):
-        assert line.startswith("1 full asv ")
-        given = parser.parse_args(line.partition(" asv ")[2].split())
-        assert (given.machine, given.bench, given.skip_existing_successful) == ("box", [rf"^{question}\."], True)
-    assert "python -m benchmarks._ready" in lines[0]
-
-
-@pytest.mark.parametrize(("code", "runs"), [(1, 1), (3, 1), (130, 1), (2, len(QUESTIONS))])
-def test_the_full_suite_stops_at_an_error_and_goes_on_after_a_benchmark_that_failed(
-    place: Path, code: int, runs: int
-) -> None:
-    ended, lines = _make(place, "full", "asv", f"*{QUESTIONS[0]}*", code)
-    assert ended == 2, "what make says, whatever failed"
-    assert len(_runs(lines)) == runs
-
-
-def test_the_full_suite_does_not_begin_where_it_cannot_measure(place: Path) -> None:
-    code, lines = _make(place, "full", "python", "*benchmarks._ready*", 1)
-    assert (code, _runs(lines)) == (2, [])
+@pytest.mark.parametrize("code", [0, 2])
+def test_the_full_suite_is_one_command_which_make_terminates_with_itself(place: Path, code: int) -> None:
+    """GNU make passes SIGTERM on to what it has begun, and a shell between the two would keep it."""
+    ended, lines = _make(place, "full", "python", "*_full*", code)
+    assert (ended, lines) == (code, ["  python -m benchmarks._full"])
 
 
 @pytest.mark.parametrize(("code", "ended", "reports"), [(0, 0, True), (1, 0, True), (2, 2, False), (130, 2, False)])

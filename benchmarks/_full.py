@@ -1,0 +1,120 @@
+"""``make full``: the full suite under asv, one question after another, as asv saves when it ends.
+
+What asv would go on without, and hide why nothing is measured, is made sure of first. Interrupted, the same command
+goes on: neither what asv has saved nor what its trials have measured is measured again. asv takes ``benchmarks`` from
+here and ``loaders`` from a commit. The first question begins with the default cases of all but what is ``apart``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from benchmarks import _base
+from loaders._errors import InputError
+from loaders._trial import log, machine
+
+CODE = ("loaders", "pyproject.toml")
+"""What asv takes from a commit."""
+
+ASV = [sys.executable, "-m", "asv"]
+
+FAILED = 2
+"""What asv ends with if a benchmark failed, or if there was nothing to run it with."""
+
+TERMINATED = 128 + signal.SIGTERM
+
+
+def main() -> int:
+    """Run every question's benchmarks, and return the exit code.
+
+    A benchmark that failed is run again by the same command, as a full disk may be the reason; the others go on. Any
+    other error of asv's ends the suite.
+
+    Raises
+    ------
+    InputError
+        If what would be measured is not committed, another command measures, or the machine's name belongs to another
+        processor.
+    """
+    name = _ready()
+    if not _is_registered(name):
+        subprocess.run([*ASV, "machine", "--machine", name, "--yes"], cwd=_base.ROOT, check=True)
+    commit = _git("log", "-1", "--first-parent", "--format=%H", "--", *CODE)
+    print(f"measuring {commit} as {name}", flush=True)  # noqa: T201 - a command's own output
+    variables = {**os.environ, "LOADERS_FULL": "1", "LOADERS_SIZE": "full", "LOADERS_MACHINE": name}
+    variables["LOADERS_LIST"] = str(_written())
+    failed = []
+    for question in sorted(path.stem for path in Path(__file__).parent.glob("[a-z]*.py")):
+        options = ["--machine", name, "--skip-existing-successful", "--show-stderr", "--bench", rf"^{question}\."]
+        code = _run(["run", *options, f"{commit}^!"], variables)
+        if code == FAILED:
+            failed.append(question)
+        elif code:
+            return code
+    if failed:
+        print(f"asv reports failures in {' '.join(failed)}; the same command runs these again", file=sys.stderr)  # noqa: T201
+    return FAILED if failed else 0
+
+
+def _ready() -> str:
+    """Make sure that a full run can measure, and return the machine's name."""
+    if changed := _git("status", "--porcelain", "--", "benchmarks", *CODE):
+        raise InputError(f"commit it first, as asv measures what is committed: {' '.join(changed.split()[1::2])}")
+    name = machine.machine_name()
+    with log.exclusive(name):
+        log.refuse_other_processor(log.log_path(name), machine.processor())
+    return name
+
+
+def _written() -> Path:
+    """Write the registry of the working tree into a file, for ``LOADERS_LIST``, and return its path."""
+    os.environ.pop("LOADERS_LIST", None)
+    written = _base.ROOT / ".asv" / "list.json"
+    written.parent.mkdir(parents=True, exist_ok=True)
+    written.write_text(json.dumps(_base.listed()), "utf-8")
+    return written
+
+
+def _is_registered(name: str) -> bool:
+    try:
+        return name in json.loads(Path("~/.asv-machine.json").expanduser().read_text("utf-8"))
+    except (OSError, ValueError):
+        return False
+
+
+def _git(*arguments: str) -> str:
+    command = ["git", *arguments]
+    return subprocess.run(command, cwd=_base.ROOT, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def _run(arguments: list[str], variables: dict[str, str]) -> int:
+    """Run asv and return its exit code; it is always waited for, as it ends its own processes when interrupted."""
+    process = subprocess.Popen([*ASV, *arguments], cwd=_base.ROOT, env=variables)
+    try:
+        return process.wait()
+    except KeyboardInterrupt:  # which the terminal has sent to asv as well
+        process.wait()
+        raise
+    except SystemExit:
+        process.send_signal(signal.SIGINT)
+        process.wait()
+        raise
+
+
+def _terminate(signal_number: int, frame: object) -> None:  # noqa: ARG001
+    sys.exit(TERMINATED)
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        sys.exit(main())
+    except InputError as error:
+        sys.exit(str(error))
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)
