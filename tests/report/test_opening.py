@@ -539,7 +539,7 @@ def test_what_is_published_follows_from_the_raw_trials() -> None:
     assert published
     comparisons = {each.question: each for each in readme.most_measured(results)}
     lines = opening.advice(list(comparisons.values()))
-    assert 6 <= len(lines) <= 12
+    assert 6 <= len(lines) <= 2 * len(comparisons), "a reader has time for two of a question"
     for line in lines:
         if not line.strategy or line.do.startswith("Set "):
             continue
