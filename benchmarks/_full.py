@@ -88,8 +88,10 @@ def _is_registered(name: str) -> bool:
 
 
 def _git(*arguments: str) -> str:
-    command = ["git", *arguments]
-    return subprocess.run(command, cwd=_base.ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    printed = machine.git(_base.ROOT, *arguments)
+    if printed is None:
+        raise InputError(f"git {arguments[0]} fails in {_base.ROOT}: asv measures a commit of a checkout")
+    return printed.decode().strip()
 
 
 def _run(arguments: list[str], variables: dict[str, str]) -> int:
