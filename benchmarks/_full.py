@@ -42,7 +42,7 @@ def main() -> int:
         processor.
     """
     name = _ready()
-    if not _is_registered(name):
+    if name not in machine.registered():
         subprocess.run([*ASV, "machine", "--machine", name, "--yes"], cwd=_base.ROOT, check=True)
     commit = _git("log", "-1", "--first-parent", "--format=%H", "--", *CODE)
     print(f"measuring {commit} as {name}", flush=True)  # noqa: T201 - a command's own output
@@ -78,13 +78,6 @@ def _written() -> Path:
     written.parent.mkdir(parents=True, exist_ok=True)
     written.write_text(json.dumps(_base.listed()), "utf-8")
     return written
-
-
-def _is_registered(name: str) -> bool:
-    try:
-        return name in json.loads(Path("~/.asv-machine.json").expanduser().read_text("utf-8"))
-    except (OSError, ValueError):
-        return False
 
 
 def _git(*arguments: str) -> str:

@@ -66,12 +66,17 @@ def machine_name() -> str:
         if Path(name).name != name or name.startswith("."):
             raise InputError(f"LOADERS_MACHINE={name}: a name is expected, not a path")
         return name
+    known = registered()
+    return known[0] if len(known) == 1 and known[0] != platform.node() else "local"
+
+
+def registered() -> list[str]:
+    """Return the names of the machines that are registered with ``asv machine``; none if its file cannot be read."""
     try:
-        known = json.loads(Path("~/.asv-machine.json").expanduser().read_text())
-        (name,) = (key for key in known if key != "version")
-    except (OSError, ValueError):
-        return "local"
-    return str(name) if name != platform.node() else "local"
+        known = json.loads(Path("~/.asv-machine.json").expanduser().read_text("utf-8"))
+        return [str(name) for name in known if name != "version"]
+    except (OSError, ValueError, TypeError):
+        return []
 
 
 def commit() -> str:

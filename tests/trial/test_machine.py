@@ -27,6 +27,7 @@ from loaders._trial.metrics import Disturbance
         ({"version": 1, platform.node(): {}}, "local"),
         ({}, "local"),
         ("not JSON", "local"),
+        ("5", "local"),
         (None, "local"),
     ],
 )
