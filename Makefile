@@ -92,7 +92,7 @@ evidence: engines ## Repeat what must be repeated to be believed, hours; interru
 	$(LOADERS) compare known_issues --case data=paths --size full --rounds 20 || [ $$? -eq 1 ]
 	LOADERS_KILLS=100 $(BIN)/python -m pytest tests/test_kill.py tests/questions/test_service.py -k random_moments -s
 	LOADERS_CASES=all LOADERS_ENGINES=1 $(BIN)/python -m pytest tests/test_contract.py -k delivers
-	LOADERS_PROBES=all $(BIN)/python -m pytest tests/probe/test_probe.py -s
+	LOADERS_PROBES=all LOADERS_SIMULATIONS=all $(BIN)/python -m pytest tests/probe/test_probe.py tests/test_evidence.py -s
 	$(LOADERS) evidence
 
 readme: setup ## Renew the README's table, its picture, docs/results.md and probe's cures from the published results

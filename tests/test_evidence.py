@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -25,6 +26,9 @@ from tests.conftest import ROOT
 from tests.trial.test_log import RECORD
 
 PUBLISHED = ROOT / "results" / "reference" / "trials.jsonl"
+
+found_out = pytest.mark.skipif(os.environ.get("LOADERS_SIMULATIONS") != "all", reason="minutes; make evidence runs it")
+"""What simulates a rule that is too sure until it is found out; that no rule is, takes less."""
 
 
 def _records(spreads: dict[str, float], rounds: int, seed: int = 1) -> list[Record]:
@@ -115,7 +119,7 @@ def test_rounds_by_need_invent_no_differences(newest: Noise) -> None:
     assert [count.is_reached for count in counts] == [True] * 4, counts
 
 
-@pytest.mark.slow
+@found_out
 def test_rounds_that_stop_as_soon_as_anything_seems_to_differ_are_found_out(
     newest: Noise, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,7 +137,7 @@ def test_checks_seldom_cry_wolf_and_find_what_fails_only_now(published: Noise) -
     assert [count.is_reached for count in counts] == [True] * 6, counts
 
 
-@pytest.mark.slow
+@found_out
 @pytest.mark.parametrize("in_turn", [False, True])
 def test_a_check_that_looks_too_often_is_found_out(
     published: Noise, monkeypatch: pytest.MonkeyPatch, in_turn: bool
