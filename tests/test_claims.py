@@ -368,15 +368,18 @@ def _holding(capacity: int, comparisons: Sequence[Comparison]) -> list[Compariso
     ]
 
 
-def _d5(closing: float, spread: float = 0.01, untuned: int = ROUNDS) -> list[Comparison]:
-    """Run tf.data's epochs of a second, which take so long to be closed."""
+def _d5(closing: float, cached: float | None = None, spread: float = 0.01, untuned: int = ROUNDS) -> list[Comparison]:
+    """Run tf.data's epochs of a second, which take so long to be closed; those of ``caching`` otherwise, if given."""
 
-    def row(name: str, seconds: float) -> Row:
+    def row(question: str, name: str, seconds: float) -> Row:
         closed = estimate(list(_sampled(seconds, name, spread, ROUNDS).values()), "linear")
-        return _row("batching", name, time=1 + seconds, closing=closed)
+        return _row(question, name, time=1 + seconds, closing=closed)
 
-    aside = msgspec.structs.replace(row("tfdata_paths_2_untuned", 0.001), samples=untuned)
-    return [_comparison("batching", [row("tfdata_paths_2", closing), aside])]
+    aside = msgspec.structs.replace(row("batching", "tfdata_paths_2_untuned", 0.001), samples=untuned)
+    return [
+        _comparison("batching", [row("batching", "tfdata_paths_2", closing), aside]),
+        _comparison("caching", [row("caching", "no_cache", closing if cached is None else cached)]),
+    ]
 
 
 def _e(spread: float = 0.01, cores: int = 2, **times: float) -> list[Comparison]:
@@ -616,7 +619,10 @@ PLANTED: list[tuple[str, str, list[Comparison]]] = [
     ("D5", FAILS, _d5(0.12)),
     ("D5", FAILS, _d5(0.5, spread=0.2)),
     ("D5", OPEN, _d5(0.1, spread=0.5)),
-    ("D5", OPEN, [_comparison("batching", [_row("batching", "tfdata_paths_2")])]),
+    ("D5", FAILS, _d5(0.001, 0.3)),
+    ("D5", FAILS, _d5(0.3, 0.001)),
+    ("D5", OPEN, _d5(0.001)[:1]),
+    ("D5", OPEN, [*_d5(0.001)[1:], _comparison("batching", [_row("batching", "tfdata_paths_2")])]),
     ("D5", HOLDS, _d5(0.001, untuned=1)),
     ("D6", HOLDS, _d6(0.7)),
     ("D6", PARTLY, _d6(0.97, 0.002)),
