@@ -132,7 +132,7 @@ def test_images_come_from_memory_that_is_there_though_from_generator_has_it_give
         assert done.returncode == 0, done.stderr
         pages.append(int(done.stdout))
     given_back, kept = pages
-    if given_back < COUNT * PAGES_OF_AN_IMAGE:
+    if given_back < COUNT * PAGES_OF_AN_IMAGE / 2:  # some of Keras's images are decoded into what others have left
         pytest.skip("this version of TensorFlow leaves malloc as it is")
     assert kept < given_back / 4, (kept, given_back)
 

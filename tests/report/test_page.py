@@ -501,6 +501,21 @@ def test_charts_of_one_machine_do_not_keep_out_another_that_answers(
     assert len(short) < len(whole)
 
 
+def test_the_largest_room_that_fits_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _swept(tmp_path)
+    results = sets.collect(tmp_path)[:1]
+    around, rooms = len(page.render([])), page.ROOMS
+    pages = []
+    for room in rooms:
+        monkeypatch.setattr(page, "ROOMS", (room,))
+        pages.append(page.render(results))
+    monkeypatch.setattr(page, "ROOMS", rooms)
+    assert len(set(pages)) > 3
+    for alone in pages:
+        monkeypatch.setattr(page, "MOST", len(alone) - around + 1000)
+        assert page.render(results) == alone
+
+
 def test_each_machine_has_a_page_of_its_own_where_no_other_takes_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
