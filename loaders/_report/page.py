@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import bisect
 import hashlib
 import re
 import shlex
@@ -135,18 +134,6 @@ def render(
         section = template.render(**values, replaced=replaced, room=room, home=home, only=only)
         return Markup(section)  # noqa: S704 - the template escapes
 
-    def largest(found: ResultSet, free: int) -> Markup:
-        """Return what shows the most of a set in so many characters; empty if that is no more than the least."""
-        tried: dict[Room, Markup] = {}
-
-        def size(room: Room) -> int:
-            tried[room] = filled(found, room)
-            return len(tried[room])
-
-        rooms = ROOMS[-2::-1]  # from the smallest
-        fitting = bisect.bisect_right(rooms, free, key=size)
-        return tried[rooms[fitting - 1]] if fitting else Markup()
-
     # Charts of one set must not keep out another that answers too.
     least = {id(found): filled(found, ROOMS[-1]) for found in results[1:] if found.answers}
     reserved = {place: len(section) for place, section in least.items()}
@@ -157,8 +144,13 @@ def render(
         if len(shown) > free:
             left_out.append(found)
             continue
-        more = largest(found, free - sum(reserved.values())) if found.answers else None
-        sections.append(more or shown)
+        # From the smallest, so that few charts are drawn that are not shown.
+        for room in reversed(ROOMS[:-1]) if found.answers else ():
+            section = filled(found, room)
+            if len(section) > free - sum(reserved.values()):
+                break
+            shown = section
+        sections.append(shown)
     first, script, style = (part(name) for name in ("first.js", "page.js", "page.css"))
     return environment.get_template("page.html.j2").render(
         results=results,
