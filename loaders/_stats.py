@@ -6,6 +6,7 @@ their size, so their interval is Student's t over logarithms; bytes vary additiv
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Literal
@@ -61,6 +62,7 @@ def estimate(values: Sequence[float], scale: Scale) -> Estimate:
     return Estimate(back(mean), back(mean - half), back(mean + half), count)
 
 
+@functools.cache
 def quantile(count: int) -> float:
     """Return Student's t for the 95 % interval of a mean of this many samples, at least two."""
     from scipy.special import stdtrit  # a tenth of the import time of scipy.stats

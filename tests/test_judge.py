@@ -119,6 +119,7 @@ def test_swapped_strategies_are_the_inverse_and_the_fastest_is_of_the_set(sample
     found = fitted(samples)
     best = found.best()
     assert best.names[0] == best.fastest
+    assert found.best_names() == best.names
     assert set(best.names) <= set(samples)
     assert best.ratios[best.fastest].ratio.value == 1
     for name in samples:
@@ -144,6 +145,18 @@ def test_two_strategies_alone_are_students_paired_test_or_wider(samples: dict[st
     assert difference.degrees == pytest.approx(len(common) - 1)
     assert difference.value == pytest.approx(np.mean(logs), abs=1e-9)
     assert difference.error >= scipy.stats.sem(logs) * (1 - 1e-6)
+
+
+def test_where_gaps_are_is_kept_with_the_shape_of_the_table() -> None:
+    """Both have a gap at the fourth of six places, one in three rounds and one in two."""
+    random = np.random.default_rng(0)
+    gaps = [[("a", (0, 1, 2)), ("b", (1, 2))], [("a", (0, 1)), ("b", (0,)), ("c", (0, 1))]]
+    tables = [{name: {at: float(random.lognormal()) for at in rounds} for name, rounds in each} for each in gaps]
+    alone = []
+    for each in tables:
+        _judge._design.cache_clear()
+        alone.append(fitted(each).best())
+    assert [fitted(each).best() for each in tables] == alone
 
 
 def test_one_round_is_never_decided_but_in_a_case_that_has_more() -> None:

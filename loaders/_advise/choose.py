@@ -242,7 +242,7 @@ class Reckoned:
         own = [each.name for each in allowed if not each.needs]
         if not own:
             return allowed
-        fastest = self.fits.best(own).fastest
+        fastest, *_ = self.fits.by_speed(own)
         gains = {each.name: self.fits.difference(fastest, each.name) for each in allowed if each.needs}
         worth = {name for name, gain in gains.items() if gain is not None and gain.interval()[0] >= WORTH}
         return [each for each in allowed if not each.needs or each.name in worth]
@@ -250,19 +250,20 @@ class Reckoned:
     def _choose(self, allowed: Sequence[Candidate]) -> Decision:
         """Choose among the strategies that fit; ``kinds`` covers these alone."""
         worth = self._worthwhile(allowed)
-        best = self.fits.best([each.name for each in worth])
+        best = self.fits.best_names([each.name for each in worth])
+        fastest = best[0]
         kinds: dict[str, Kind] = {each.name: "not worth installing" for each in allowed if each not in worth}
         for each in worth:
-            difference = self.fits.difference(each.name, best.fastest)
+            difference = self.fits.difference(each.name, fastest)
             low, high = difference.interval() if difference else (0.0, math.inf)
-            alike = each.name == best.fastest or high <= TIME_MARGIN
+            alike = each.name == fastest or high <= TIME_MARGIN
             kinds[each.name] = "as good" if alike else "slower" if low > 1 else "undecided"
         close = sorted((each for each in worth if kinds[each.name] == "as good"), key=lambda each: each.effort)
         keeps_up = [each for each in close if self._keeps_up(each.name)]
         winner = (keeps_up or close)[0].name
         kinds[winner] = "recommended"
-        rivals = [name for name in best.names if kinds[name] not in ("as good", "recommended")]
-        return Decision(winner, self._is_bottleneck(winner, best.fastest), kinds, best.fastest, rivals)
+        rivals = [name for name in best if kinds[name] not in ("as good", "recommended")]
+        return Decision(winner, self._is_bottleneck(winner, fastest), kinds, fastest, rivals)
 
     def _keeps_up(self, name: str) -> bool:
         share = self.shares.get(name)
@@ -293,18 +294,36 @@ def why_unknown(candidate: Candidate, laws: Mapping[str, Law]) -> str:
     return "how much its processes hold together could not be read" if candidate.amounts else "it was not measured"
 
 
-def reckon(candidates: Sequence[Candidate], settings: Settings, laws: Mapping[str, Law] | None = None) -> Reckoned:
-    """Return the figures worked out for the settings, whatever the memory.
-
-    If not every strategy has a steady epoch with the most data, the first epoch is used for all epochs of all of them.
-    """
-    found = laws_of(candidates) if laws is None else laws
-    timed = [each for each in candidates if each.amounts and each.largest.first]
+def is_steady(candidates: Sequence[Candidate]) -> bool:
+    """Whether every strategy has a steady epoch with the most data."""
+    timed = _timed(candidates)
     most = max((each.largest.samples for each in timed), default=0)
     # A strategy that nobody may take decides nothing for the others.
     whole = [each for each in timed if each.largest.samples == most and not each.problem and not each.historic]
-    steady = all(each.largest.first.keys() == each.largest.steady.keys() for each in whole)
-    totals = {each.name: _total(each, settings, steady=steady) for each in timed}
+    return all(each.largest.first.keys() == each.largest.steady.keys() for each in whole)
+
+
+def _timed(candidates: Sequence[Candidate]) -> list[Candidate]:
+    return [each for each in candidates if each.amounts and each.largest.first]
+
+
+def reckon(
+    candidates: Sequence[Candidate],
+    settings: Settings,
+    laws: Mapping[str, Law] | None = None,
+    once: Mapping[str, Mapping[int, float]] | None = None,
+) -> Reckoned:
+    """Return the figures worked out for the settings, whatever the memory.
+
+    If not every strategy has a steady epoch with the most data, the first epoch is used for all epochs of all of them.
+    ``laws`` (``laws_of``) and ``once`` (``once_of``, by strategy) are worked out where they are not given: they are the
+    same for many settings.
+    """
+    found = laws_of(candidates) if laws is None else laws
+    steady, timed = is_steady(candidates), _timed(candidates)
+    if once is None:
+        once = {each.name: once_of(each, settings.samples, steady=steady) for each in timed}
+    totals = {each.name: _total(each, settings, once[each.name], steady=steady) for each in timed}
     steps = settings.epochs * settings.samples / settings.batch
     waits = {
         name: {index: seconds / steps - settings.step for index, seconds in of_one.items()}
@@ -350,10 +369,9 @@ def _waits(candidate: Candidate, settings: Settings, *, steady: bool) -> dict[in
     return found
 
 
-def _total(candidate: Candidate, settings: Settings, *, steady: bool) -> dict[int, float]:
+def _total(candidate: Candidate, settings: Settings, once: Mapping[int, float], *, steady: bool) -> dict[int, float]:
     """Return the seconds of all epochs by round, training steps included."""
     steps = settings.epochs * settings.samples / settings.batch
-    once = once_of(candidate, settings.samples, steady=steady)
     return {
         index: steps * (settings.step + wait) + once[index]
         for index, wait in _waits(candidate, settings, steady=steady).items()

@@ -56,8 +56,6 @@ def _helpers_of(function: Callable[..., Any]) -> list[types.FunctionType | type]
     unwrapped = inspect.unwrap(function)
     if not isinstance(unwrapped, types.FunctionType):
         return []
-    import dis
-
     home = _home(unwrapped)
     found: list[types.FunctionType | type] = []
 
@@ -65,9 +63,7 @@ def _helpers_of(function: Callable[..., Any]) -> list[types.FunctionType | type]
         for constant in code.co_consts:
             if isinstance(constant, types.CodeType):
                 yield from used(constant, module_globals)
-        # Not ``co_names``, which has attributes too: ``tf.py_function`` is no function of this module.
-        names = [each.argval for each in dis.get_instructions(code) if each.opname == "LOAD_GLOBAL"]
-        for name in dict.fromkeys(names):  # in their order, so that a page is the same each time
+        for name in _globals_of(code):
             yield module_globals.get(name)
 
     def follow(user: types.FunctionType) -> None:
@@ -82,6 +78,17 @@ def _helpers_of(function: Callable[..., Any]) -> list[types.FunctionType | type]
 
     follow(unwrapped)
     return found
+
+
+@functools.cache
+def _globals_of(code: types.CodeType) -> list[str]:
+    """Return the names of globals that code loads, in their order, so that a page is the same each time.
+
+    Not ``co_names``, which has attributes too: ``tf.py_function`` is no function of this module.
+    """
+    import dis
+
+    return list(dict.fromkeys(each.argval for each in dis.get_instructions(code) if each.opname == "LOAD_GLOBAL"))
 
 
 def _functions_of(helper: types.FunctionType | type) -> list[types.FunctionType]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -20,6 +20,7 @@ from loaders._advise.choose import (
     Decision,
     Kind,
     Settings,
+    is_steady,
     laws_of,
     memory_of,
     once_of,
@@ -79,11 +80,13 @@ def embedded(choice: Choice) -> dict[str, Any]:
 def _embedded(encoded: bytes) -> bytes:
     choice = msgspec.json.decode(encoded, type=Choice)
     among, source = choice.candidates, choice.source
-    laws = laws_of(among)
+    laws, steady = laws_of(among), is_steady(among)
+    measured = [each for each in among if each.amounts]
+    once = {samples: {each.name: once_of(each, samples, steady=steady) for each in measured} for samples in SAMPLES}
     table: dict[str, int] = {}
     answers = []
     for step, batch, samples, epochs in itertools.product(STEPS, BATCHES, SAMPLES, EPOCHS):
-        reckoned = reckon(among, Settings(0, step, batch, samples, epochs), laws)
+        reckoned = reckon(among, Settings(0, step, batch, samples, epochs), laws, once[samples])
         for memory in MEMORY:
             answers.append(table.setdefault(_lettered(reckoned.decide(memory), among), len(table)))
     bounds = {
@@ -95,7 +98,6 @@ def _embedded(encoded: bytes) -> bytes:
         if each.name in laws
     }
     unknown = [[None] * len(SAMPLES)] * len(BATCHES)
-    usual = reckon(among, DEFAULT, laws)
     return msgspec.json.encode(
         {
             "strategies": [
@@ -111,7 +113,7 @@ def _embedded(encoded: bytes) -> bytes:
                         [bound and (bound.value, bound.low, bound.high) for bound in of_batch]
                         for of_batch in bounds.get(each.name, unknown)
                     ],
-                    **_paces(each, steady=usual.steady),
+                    **_paces(each, [once[samples].get(each.name, {}) for samples in SAMPLES], steady=steady),
                 }
                 for each in among
             ],
@@ -139,7 +141,7 @@ def _lettered(decision: Decision, among: Sequence[Candidate]) -> str:
     return "".join(letters) + {True: "y", False: "n", None: "?"}[decision.bottleneck]
 
 
-def _paces(candidate: Candidate, *, steady: bool) -> dict[str, list[Any]]:
+def _paces(candidate: Candidate, once: Sequence[Mapping[int, float]], *, steady: bool) -> dict[str, list[Any]]:
     """Return seconds by round: for the loader on its own, closing, and the wait of a slow consumer, a sample; and once.
 
     ``once`` holds what a conversion and the first epoch add, for each number of samples that the page offers.
@@ -151,7 +153,6 @@ def _paces(candidate: Candidate, *, steady: bool) -> dict[str, list[Any]]:
     closed = {index: amount.closing.get(index, 0.0) / amount.samples for index in epochs}
     load = {index: seconds / amount.samples - closed[index] for index, seconds in epochs.items()}
     slow = {index: each * amount.batches / amount.samples for index, each in amount.wait.items()}
-    once = [once_of(candidate, samples, steady=steady) for samples in SAMPLES]
     return {
         "load": list(load.values()),
         "closed": list(closed.values()),
