@@ -1,6 +1,7 @@
 """Clusters of tf.data service that tests share: forks of a process that has imported TensorFlow once.
 
-Run as a script it is that process: it starts a cluster for each line on standard input, and ends them at its end.
+Run as a script it is that process: it starts a cluster for each line on standard input, and ends them at an empty one.
+The end of its input would come late: what a test leaves behind, as Keras's workers, may hold the other end of the pipe.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def shared() -> Iterator[Start]:
         @cache
         def process() -> subprocess.Popen[bytes]:
             of_no_test = {name: value for name, value in os.environ.items() if name != "LOADERS_TEST_MARK"}
-            return stack.enter_context(
+            made = stack.enter_context(
                 subprocess.Popen(
                     [sys.executable, "-m", __name__],
                     stdin=subprocess.PIPE,
@@ -46,6 +47,10 @@ def shared() -> Iterator[Start]:
                     env={**of_no_test, **machine.PINNED, "TF_CPP_MIN_LOG_LEVEL": "2"},
                 )
             )
+            assert made.stdin
+            stack.callback(made.stdin.close)
+            stack.callback(made.stdin.write, b"\n")
+            return made
 
         @cache
         def started(workers: int, fixed: bool) -> Cluster:
@@ -69,8 +74,8 @@ def main() -> None:
     import tensorflow  # noqa: F401 - forks have it
 
     with ExitStack() as stack:
-        for line in sys.stdin:
-            workers, fixed = json.loads(line)
+        while asked := sys.stdin.readline().strip():
+            workers, fixed = json.loads(asked)
             running = stack.enter_context(cluster(workers, fixed=fixed, forks=True))
             nodes = (running.dispatcher, *running.workers)
             sys.stdout.write(json.dumps([(each.process.pid, each.port) for each in nodes]) + "\n")

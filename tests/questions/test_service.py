@@ -3,6 +3,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
+import multiprocessing
 import os
 import random
 import re
@@ -30,7 +31,7 @@ from loaders._registry import Batch, Job
 from loaders._trial import machine, pages, run_trial
 from loaders._trial.forks import Forks, group_of
 from loaders.questions.service import PROMISES, READS, SIDE, Files, faults, nodes
-from tests.clusters import Start
+from tests.clusters import Start, shared
 from tests.conftest import ROOT, kept_as_evidence
 from tests.test_faults import seen
 from tests.trial.conftest import marked
@@ -268,6 +269,19 @@ def test_a_cluster_ends_with_its_context_whatever_happens(left: Left) -> None:
     with pytest.raises(ZeroDivisionError), nodes.cluster(1) as running:
         fail(running)
     assert left() == []
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # of one that has threads, as of Keras's own
+def test_clusters_that_tests_share_end_though_a_fork_holds_their_pipe() -> None:
+    """As Keras's workers do, which a test leaves behind: the suite did not end."""
+    fork = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,), daemon=True)
+    with shared() as start:
+        start(0)
+        fork.start()
+    assert fork.is_alive(), "they waited for it"
+    fork.kill()
+    fork.join()
 
 
 @pytest.mark.slow
