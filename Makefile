@@ -11,7 +11,7 @@ SITE := .asv/html
 MINUTES ?= 4
 # Several tests at a time: mostly they wait, for imports, deadlines and processes.
 TESTS ?= -n 3 --dist worksteal
-SLOW_TESTS ?= -n 5 --dist worksteal
+SLOW_TESTS ?= -n 4 --dist worksteal
 MARKED ?= not slow
 export BASE ?= main
 
