@@ -167,8 +167,6 @@ class Reckoned:
     waits
         In seconds by round: how long a step waits for its batch, on average over all epochs, with the conversion and
         the start of the first epoch. Without a step, how long a batch takes.
-    steady
-        Whether every strategy has a steady epoch; if not, the first epoch is used for all epochs.
     """
 
     candidates: Sequence[Candidate]
@@ -178,7 +176,6 @@ class Reckoned:
     memory: Mapping[str, Estimate | None]
     totals: Mapping[str, Mapping[int, float]]
     waits: Mapping[str, Mapping[int, float]]
-    steady: bool
     _decided: dict[frozenset[str], Decision] = field(default_factory=dict)
 
     @cached_property
@@ -330,7 +327,7 @@ def reckon(
         for name, of_one in totals.items()
     }
     memory = {each.name: memory_of(each, found[each.name], settings) for each in candidates if each.name in found}
-    return Reckoned(candidates, settings.samples, settings.step, found, memory, totals, waits, steady)
+    return Reckoned(candidates, settings.samples, settings.step, found, memory, totals, waits)
 
 
 def memory_of(candidate: Candidate, law: Law, settings: Settings) -> Estimate | None:

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loaders._advise import candidates, words
-from loaders._advise.choose import CHOICE, Amount, Candidate, Decision, Settings, reckon
+from loaders._advise.choose import CHOICE, Amount, Candidate, Decision, Settings, is_steady, reckon
 from tests.advise import golden
 
 MIB = 2**20
@@ -241,12 +241,12 @@ def test_where_epochs_are_too_short_to_be_steady_the_first_one_counts() -> None:
         msgspec.structs.replace(each, amounts=[msgspec.structs.replace(one, steady={}) for one in each.amounts])
         for each in (FAST, SLOW)
     ]
-    assert not reckon(short, Settings(2**30)).steady
+    assert not is_steady(short)
     assert decided(*short, step=0.0).recommended == "fast"
     few = msgspec.structs.replace(short[1], name="few", amounts=short[1].amounts[:1])
-    found = reckon([FAST, SLOW, few], Settings(2**30))
-    assert found.steady, "what ran with little data only does not take the others' steady epochs away"
-    assert found.decide(2**30).recommended == "fast"
+    among = [FAST, SLOW, few]
+    assert is_steady(among), "what ran with little data only does not take the others' steady epochs away"
+    assert reckon(among, Settings(2**30)).decide(2**30).recommended == "fast"
 
 
 def _dear(amount: Amount) -> Amount:
