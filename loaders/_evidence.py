@@ -229,7 +229,7 @@ def _holds_best(made: _Simulated, rounds: int, noisier: float = 1.0) -> float:
     spreads[0] *= noisier
     truths = made.random.choice([0.0, 0.01, 0.05], 1) * (made.random.random(len(spreads)) + 1e-9)
     truths[0] = 0
-    return float("0" in made.fitted(truths, spreads, rounds).best().names)
+    return float("0" in made.fitted(truths, spreads, rounds).best_names())
 
 
 def _holds_noisy_best(made: _Simulated, rounds: int) -> float:
@@ -257,7 +257,7 @@ def _leaves_best(made: _Simulated, rounds: int) -> float:
     spreads = made.spreads()
     truths = made.random.random(len(spreads)) * math.log(1.5)
     truths[0], truths[1] = 0, math.log(1.5)
-    return float("1" not in made.fitted(truths, spreads, rounds).best().names)
+    return float("1" not in made.fitted(truths, spreads, rounds).best_names())
 
 
 SIMULATED = "batching"

@@ -257,16 +257,17 @@ class Fitted:
             If none of the strategies has a sample.
         """
         names = self.by_speed(among)
-        fastest, kept = names[0], self._kept(names)
+        fastest = names[0]
         found = {each: self.compare(each, fastest, margin=TIME_MARGIN) for each in names if each != fastest}
         rounds = len(self._logs[fastest])
         itself = Judged("no difference", Estimate(1.0, 1.0, 1.0, rounds))
         ratios = {fastest: itself, **{each: judged for each, judged in found.items() if judged}}
-        return Best(fastest, kept, ratios)
+        return Best(fastest, self.best_names(names), ratios)
 
     def best_names(self, among: Collection[str] | None = None) -> list[str]:
         """Return the names of the best set, the fastest first, as ``best`` has them; ratios take as long again."""
-        return self._kept(self.by_speed(among))
+        names = self.by_speed(among)
+        return [each for each in names if not any(self._is_slower(each, other, len(names)) for other in names)]
 
     def by_speed(self, among: Collection[str] | None = None) -> list[str]:
         """Return the strategies by their effects, the fastest first; ``ValueError`` if none has a sample."""
@@ -274,10 +275,6 @@ class Fitted:
         if not names:
             raise ValueError("no strategy has a sample")
         return sorted(names, key=lambda each: (self._effects[each], each))
-
-    def _kept(self, names: Sequence[str]) -> list[str]:
-        """Return the best set of names by speed."""
-        return [each for each in names if not any(self._is_slower(each, other, len(names)) for other in names)]
 
     def _is_slower(self, one: str, other: str, count: int) -> bool:
         if self._effects[one] <= self._effects[other]:

@@ -296,7 +296,7 @@ def _of_headline(rows: Sequence[Row]) -> dict[str, Judged]:
         return {}
     fit = fitted(times)
     groups = [{row.strategy for row in each} & set(fit.strategies) for each in (same, unprepared(same))]
-    best = {name for group in groups if group for name in fit.best(group).names} - {baseline.strategy}
+    best = {name for group in groups if group for name in fit.best_names(group)} - {baseline.strategy}
     ratios = {name: fit.compare(name, baseline.strategy, margin=TIME_MARGIN) for name in sorted(best)}
     return {name: each for name, each in ratios.items() if each}
 
