@@ -44,23 +44,35 @@ Verdict = Literal["within", "beyond", "undecided", "reported"]
 Way = Literal["fresh", "forked"]
 
 
+Kind = Literal["time", "memory", "share"]
+
+
 class Figure(msgspec.Struct, frozen=True):
     """A metric that is compared; without ``is_judged`` its difference is only reported."""
 
     heading: str
-    is_time: bool
+    kind: Kind
     is_judged: bool
 
 
 FIGURES: Mapping[str, Figure] = {
-    "steady_time": Figure("steady time", is_time=True, is_judged=True),
-    "peak_memory": Figure("peak", is_time=False, is_judged=True),
-    "retained_memory": Figure("retained", is_time=False, is_judged=True),
-    "epoch_time": Figure("first epoch", is_time=True, is_judged=False),
-    "first_batch_time": Figure("first batch", is_time=True, is_judged=False),
+    "steady_time": Figure("steady time", "time", is_judged=True),
+    "peak_memory": Figure("peak", "memory", is_judged=True),
+    "retained_memory": Figure("retained", "memory", is_judged=True),
+    "closing_time": Figure("closing, of a steady epoch", "share", is_judged=False),
+    "epoch_time": Figure("first epoch", "time", is_judged=False),
+    "first_batch_time": Figure("first batch", "time", is_judged=False),
 }
 """By metric; the peak is that of the process tree if there were worker processes. Start-up is only reported: its
-figures are taken from fresh trials."""
+figures are taken from fresh trials. So is what closing an iterator adds to a steady epoch: a millisecond or half an
+epoch, by chance (see ``loaders._trial.timing.closing_time``), so a few pairs cannot tell it to 2 %."""
+
+UNITS: Mapping[Kind, tuple[str, float, int]] = {
+    "time": ("%", 100.0, 1),
+    "memory": ("MiB", 2.0**-20, 2),
+    "share": ("% of an epoch", 100.0, 1),
+}
+"""By kind, in what a difference is told, how many of it there are in one, and digits."""
 
 
 class Compared(msgspec.Struct, frozen=True):
@@ -69,8 +81,8 @@ class Compared(msgspec.Struct, frozen=True):
     Attributes
     ----------
     value, low, high
-        The difference and its interval: for times as a share (0.01 is 1 % longer), for memory in bytes. No interval
-        with a single pair.
+        The difference and its interval: for times as a share (0.01 is 1 % longer), for memory in bytes, for shares of
+        a steady epoch as a difference of shares. No interval with a single pair.
     pairs
         The number of independent samples: pairs, or rounds.
     margin
@@ -194,13 +206,20 @@ def _pairs(records: Iterable[Record], strategy: str, metric: str) -> dict[int, t
     """Return a strategy's values by round, fresh and forked, of the rounds that have both."""
     found: dict[str, dict[int, float]] = {"fresh": {}, "forked": {}}
     for record in records:
-        value = figures.value(record, metric)
+        value = _value(record, metric)
         if record.strategy != strategy or record.status != "ok" or value is None:
             continue
-        if value >= SHORTEST or not FIGURES[metric].is_time:
+        if value >= SHORTEST or FIGURES[metric].kind != "time":
             found[record.process][record.round] = value
     fresh, forked = found["fresh"], found["forked"]
     return {index: (fresh[index], forked[index]) for index in sorted(fresh.keys() & forked.keys())}
+
+
+def _value(record: Record, metric: str) -> float | None:
+    value = figures.value(record, metric)
+    if value is None or FIGURES[metric].kind != "share":
+        return value
+    return value / record.metrics.steady_time if record.metrics.steady_time else None
 
 
 def _compared(
@@ -212,8 +231,11 @@ def _compared(
 
     rounds = sorted(set.intersection(*map(set, pairs.values())))
     fresh, forked = np.moveaxis(np.array([[found[index] for index in rounds] for found in pairs.values()]), 2, 0)
-    if FIGURES[metric].is_time:
+    kind = FIGURES[metric].kind
+    if kind == "time":
         samples, margin = trim_mean(np.log(forked / fresh), TRIMMED, axis=0), math.log(factor)
+    elif kind == "share":  # where one strategy in a few differs, trimming would hide just that
+        samples, margin = (forked - fresh).mean(axis=0), factor - 1
     else:
         samples = trim_mean(forked - fresh, TRIMMED, axis=0)
         margin = max(MEMORY, MEMORY_SHARE * abs(float(trim_mean(fresh, TRIMMED, axis=0).mean())))
@@ -221,7 +243,7 @@ def _compared(
     error = float(samples.std(ddof=1)) / math.sqrt(count) if count > 1 else math.inf
     difference = Difference(float(samples.mean()), error, count - 1, count)
     verdict, needed = decide(difference, within=margin, beyond=margin, confidence=confidence, alike=confidence)
-    unit = math.expm1 if FIGURES[metric].is_time else float
+    unit = math.expm1 if kind == "time" else float
     low, high = difference.bounds(confidence) if count > 1 else (None, None)
     words: dict[str, Verdict] = {"no difference": "within", "undecided": "undecided"}
     is_judged = FIGURES[metric].is_judged
@@ -242,11 +264,12 @@ STRATEGY_HEADINGS = ("strategy", "pairs", *(each.heading for each in FIGURES.val
 
 METHOD = (
     "Differences of forked trials to fresh ones. A question's figures are means over its strategies, without a fifth "
-    "at either end in each round, with 95 % intervals over rounds; steady time must lie within "
-    f"±{100 * (TIME - 1):.0f} %, memory within ±1 MiB or {100 * MEMORY_SHARE:.0f} %, whichever is more. The intervals "
-    "of a question's strategies hold together (Bonferroni); none may lie wholly beyond "
-    f"±{100 * (TIME_OF_EACH - 1):.0f} % of steady time, or beyond the margin of memory. The first epoch and the first "
-    "batch are only reported: start figures are taken from fresh trials."
+    "at either end in each round, with 95 % intervals over rounds; steady time, until an epoch's last batch, must lie "
+    f"within ±{100 * (TIME - 1):.0f} %, memory within ±1 MiB or {100 * MEMORY_SHARE:.0f} %, whichever is more. The "
+    "intervals of a question's strategies hold together (Bonferroni); none may lie wholly beyond "
+    f"±{100 * (TIME_OF_EACH - 1):.0f} % of steady time, or beyond the margin of memory. The rest is only reported: "
+    "what closing an iterator adds to an epoch, over all strategies, as it is too much a matter of chance; the first "
+    "epoch and the first batch, as start figures are taken from fresh trials."
 )
 """What the tables show."""
 
@@ -283,8 +306,7 @@ def in_words(metric: str, each: Compared | None) -> str:
     """Put a difference into words: ``+0.4 % (-0.6 to +1.3): within ±2 %``."""
     if each is None:
         return ABSENT
-    unit, scale = ("%", 100.0) if FIGURES[metric].is_time else ("MiB", 2.0**-20)
-    digits = 1 if FIGURES[metric].is_time else 2
+    unit, scale, digits = UNITS[FIGURES[metric].kind]
     value = f"{each.value * scale:+.{digits}f} {unit}"
     if each.low is None or each.high is None:
         return f"{value} (single pair)"
@@ -329,7 +351,7 @@ def sentences(each: Equivalence) -> list[str]:
         what = f"{each.question}, {figure.heading}"
         if beyond:
             said.append(f"{what}: forked trials differ in {', '.join(beyond)}.")
-        if unsure and figure.is_time:  # with few pairs none can lie wholly beyond the margin
+        if unsure and figure.kind == "time":  # with few pairs none can lie wholly beyond the margin
             margin = f"±{100 * (TIME_OF_EACH - 1):.0f} %"
             said.append(f"{what}: {len(unsure)} of {len(known)} strategies are not shown to be within {margin}.")
         elif unsure:

@@ -23,13 +23,14 @@ def planted(
     server: float = 0.0,
     memory: Mapping[str, tuple[float, float]] | None = None,
     start: float = 1.0,
+    closing: Mapping[str, tuple[float, float]] | None = None,
     seed: int = 1,
     **changes: Any,
 ) -> list[Record]:
     """Return pairs of trials whose forked times are ``factors`` times the fresh ones.
 
     ``spread`` is that of a trial's logarithm, ``server`` that of what a round's server adds to all its trials;
-    ``memory`` holds fresh and forked MiB by strategy.
+    ``memory`` holds fresh and forked MiB by strategy, ``closing`` the shares of a steady epoch.
     """
     random = np.random.default_rng(seed)
     found = []
@@ -41,6 +42,7 @@ def planted(
                 held = memory and int((memory[name][place] + random.normal(0, 0.05)) * MIB)
                 metrics = Metrics(
                     steady_time=time,
+                    closing_time=time * closing[name][place] if closing else None,
                     epoch_time=time * (start if place else 1),
                     peak_memory=held or None,
                     retained_memory=held or None,

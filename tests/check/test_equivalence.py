@@ -134,6 +134,19 @@ def test_start_up_is_reported_and_decides_nothing() -> None:
     assert (epoch.verdict, epoch.margin, epoch.value) == ("reported", None, pytest.approx(0.5, abs=0.02))
 
 
+def test_how_forks_close_is_reported_of_all_strategies_and_decides_nothing() -> None:
+    """One of six whose forks sleep through being woken: a mean without the longest would say that none does."""
+    assert "closing_time" not in _only(planted(SIX, memory=LEAN)).pooled, "older trials did not look"
+    closing = {**dict.fromkeys(SIX, (0.1, 0.1)), "s3": (0.1, 0.7)}
+    found = _only(planted(SIX, memory=LEAN, closing=closing))
+    assert found.verdict == "same"
+    share = found.pooled["closing_time"]
+    assert (share.verdict, share.margin, share.value) == ("reported", None, pytest.approx(0.1, abs=1e-9))
+    (told,) = [line for line in equivalence.strategy_lines(found) if line[0] == "s3"]
+    assert "+60.0 % of an epoch (+60.0 to +60.0)" in told
+    assert equivalence.sentences(found) == []
+
+
 def test_a_strategy_that_fails_only_in_forks_is_no_equivalence() -> None:
     fresh = planted({**SIX, "bad": 1.0}, memory={**LEAN, "bad": (10.0, 10.0)})
     broken = [
