@@ -101,12 +101,21 @@ def _run(arguments: list[str], variables: dict[str, str]) -> int:
         raise
 
 
+def _obey_signals() -> None:
+    """Let SIGTERM and SIGINT end the suite, and asv with it.
+
+    What a shell without job control begins in the background ignores SIGINT, and so would asv.
+    """
+    signal.signal(signal.SIGTERM, _terminate)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def _terminate(signal_number: int, frame: object) -> None:  # noqa: ARG001
     sys.exit(TERMINATED)
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, _terminate)
+    _obey_signals()
     try:
         sys.exit(main())
     except InputError as error:
