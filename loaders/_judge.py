@@ -423,6 +423,7 @@ def dunnett(comparisons: int, degrees: float, confidence: float = BEST) -> float
 @lru_cache(maxsize=4096)
 def _dunnett(comparisons: int, degrees: float, confidence: float) -> float:
     import numpy as np
+    from scipy.optimize import brentq
     from scipy.special import gammaincinv, ndtr
 
     if comparisons < 1:
@@ -433,18 +434,15 @@ def _dunnett(comparisons: int, degrees: float, confidence: float) -> float:
     variances = gammaincinv(degrees / 4, (shares + 1) / 2) / (degrees / 4)
     errors = np.sqrt(variances[:, None] + variances)  # rows: the compared strategy; columns: each other one
 
-    def covered(quantile: float) -> float:
+    def excess(quantile: float) -> float:
         inner = ndtr(quantile * errors[:, :, None] + points)
         one = np.einsum("j,ijz->iz", share_weights / 2, inner)
-        return float(share_weights @ (one**comparisons @ weights)) / 2
+        return float(share_weights @ (one**comparisons @ weights)) / 2 - confidence
 
-    low, high = 0.0, 1.0
-    while covered(high) < confidence and high < MOST_ERRORS:
-        low, high = high, 2 * high
-    while high - low > 1e-5 * high:
-        middle = (low + high) / 2
-        low, high = (low, middle) if covered(middle) >= confidence else (middle, high)
-    return high
+    high = 1.0
+    while excess(high) < 0 and high < MOST_ERRORS:
+        high *= 2
+    return high if excess(high) < 0 else float(brentq(excess, 0, high, rtol=1e-6))
 
 
 def holm(p_values: Sequence[float], alpha: float = 0.05) -> list[bool]:

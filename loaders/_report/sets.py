@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -134,6 +136,19 @@ class ResultSet(msgspec.Struct, frozen=True):
         return [name for name in self.lacks if _registry.find_question(name).chooses]
 
 
+@contextmanager
+def _without_garbage_collection() -> Iterator[None]:
+    """Leave cycles uncollected meanwhile: the collector would go through all records again and again, for nothing."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+@_without_garbage_collection()
 def collect(root: Path, say: Callable[[str], None] = lambda _: None) -> list[ResultSet]:
     """Return the result sets of the trial logs below ``root``: newest runs, then replaced ones, then older ones.
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 from typing import Any
 
@@ -247,3 +248,23 @@ def test_what_an_older_instrument_measured_comes_last_and_answers_nothing(tmp_pa
     (sentence,) = said
     assert "older instrument" in sentence
     assert "python -m loaders compare" in sentence
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_garbage_collector_rests_while_results_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, enabled: bool
+) -> None:
+    write_log(tmp_path, run_of("one", "2026-01-01T00:00:00+00:00"))
+    was_enabled, seen = gc.isenabled(), []
+    read = log.read_all
+    monkeypatch.setattr(log, "read_all", lambda *given: seen.append(gc.isenabled()) or read(*given))
+    try:
+        (gc.enable if enabled else gc.disable)()
+        sets.collect(tmp_path)
+        assert (seen, gc.isenabled()) == ([False], enabled)
+        monkeypatch.setattr(log, "read_all", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            sets.collect(tmp_path)
+        assert gc.isenabled() == enabled
+    finally:
+        (gc.enable if was_enabled else gc.disable)()
