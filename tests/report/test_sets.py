@@ -255,9 +255,13 @@ def test_the_garbage_collector_rests_while_results_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, enabled: bool
 ) -> None:
     write_log(tmp_path, run_of("one", "2026-01-01T00:00:00+00:00"))
-    was_enabled, seen = gc.isenabled(), []
-    read = log.read_all
-    monkeypatch.setattr(log, "read_all", lambda *given: seen.append(gc.isenabled()) or read(*given))
+    was_enabled, seen, read = gc.isenabled(), [], log.read_all
+
+    def watched(*given: Any) -> list[Record]:
+        seen.append(gc.isenabled())
+        return read(*given)
+
+    monkeypatch.setattr(log, "read_all", watched)
     try:
         (gc.enable if enabled else gc.disable)()
         sets.collect(tmp_path)
