@@ -37,8 +37,9 @@ EPOCHS = 2
 """Short epochs are repeated for the steady time; of long ones, one is enough."""
 
 SLOW = 60.0
-"""Seconds. A strategy with such a trial is compared in the first round only, and not pooled with the others: it alone
-would take as long as all of them. A trial waits while its partner has a turn."""
+"""Seconds. A strategy with such a trial in the first round is compared in that one only, and is not pooled with others:
+it alone would take as long as all of them. A trial waits while its partner has a turn. One that is so slow later goes
+on: only rounds that all have are pooled, and those that followed would count for nothing."""
 
 NO_FORKS = "this system cannot fork trials (Linux 5.14 or later can), so all start fresh"
 NO_TENSORFLOW = "its trials always start fresh: a server saves nothing without TensorFlow"
@@ -154,7 +155,7 @@ def _due(planned: Plan, index: int, records: Sequence[Record]) -> Iterator[tuple
         own = [each for each in records if (each.question, each.strategy) == (planned.question, name)]
         bad = [each.process for each in own if each.status != "ok"]
         there = {each.process for each in own if each.round == index}
-        if index and any(each.seconds > SLOW for each in own):
+        if index and any(each.seconds > SLOW for each in own if each.round == 0):
             continue
         if max(map(bad.count, ways)) < GIVE_UP_AFTER and len(there) < len(ways):
             yield name, ways

@@ -39,7 +39,7 @@ class StandIn:
         self.servers: list[StandInServer] = []
         self.stop_at: int | None = None
         self.fails: set[tuple[str, str]] = set()
-        self.seconds: dict[str, float] = {}
+        self.seconds: dict[str | tuple[str, int], float] = {}
         self.reason = ""
 
     def trial(self, trial: Trial, corpus: Corpus, *, server: Any = None, **more: Any) -> Record:
@@ -55,7 +55,7 @@ class StandIn:
             round=more["round"],
             run=more["run"],
             process=way,
-            seconds=self.seconds.get(trial.strategy, 1.0),
+            seconds=self.seconds.get((trial.strategy, more["round"])) or self.seconds.get(trial.strategy, 1.0),
             status="failed" if (trial.strategy, way) in self.fails else "ok",
             metrics=Metrics(steady_time=1.0, memory_trace=MemoryTrace([1], [0.1], [5], None), steps=[1], walk=[2]),
         )
@@ -198,6 +198,14 @@ def test_a_slow_strategy_is_compared_once_and_holds_up_no_others(
     assert found.rounds == 5
     assert {each.strategy: each.pairs for each in found.strategies}["mixed_copy"] == 1
     assert "single pair" in equivalence.in_words("steady_time", found.strategies[0].figures["steady_time"])
+
+
+def test_a_strategy_that_is_slow_in_a_later_round_goes_on(planned: Plan, stand_in: StandIn, tmp_path: Path) -> None:
+    """It was given up, and the other strategies' later rounds, which it lacked, were not pooled."""
+    stand_in.seconds = {("mixed_copy", 2): start.SLOW + 1}
+    (found,) = equivalence.judged(start.measure([planned], tmp_path / "log", rounds=5))
+    assert (found.rounds, found.pooled["steady_time"].pairs) == (5, 5)
+    assert {each.pairs for each in found.strategies} == {5}
 
 
 def test_a_server_that_cannot_serve_says_why_and_nothing_runs(planned: Plan, stand_in: StandIn, tmp_path: Path) -> None:
