@@ -52,6 +52,7 @@ A room with an underscore is machinery:
 ``_errors``       the exceptions that end a run with a message
 ``_interrupt``    Ctrl-C and SIGTERM: both end a command, and neither is lost
 ``_durable``      files that are written completely or not at all
+``_garbage``      Python's garbage collector, and when it rests
 ================  ==================================================================
 
 Importing this package imports neither TensorFlow nor OpenCV nor NumPy.

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import gc
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 import msgspec
 
-from loaders import _evidence, _faults, _registry, _resolution
+from loaders import _evidence, _faults, _garbage, _registry, _resolution
 from loaders._advise import coverage
 from loaders._advise.candidates import Choice, choices, is_whole
 from loaders._check import equivalence, selftest
@@ -136,19 +134,7 @@ class ResultSet(msgspec.Struct, frozen=True):
         return [name for name in self.lacks if _registry.find_question(name).chooses]
 
 
-@contextmanager
-def _without_garbage_collection() -> Iterator[None]:
-    """Leave cycles uncollected meanwhile: the collector would go through all records again and again, for nothing."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
-@_without_garbage_collection()
+@_garbage.uncollected()
 def collect(root: Path, say: Callable[[str], None] = lambda _: None) -> list[ResultSet]:
     """Return the result sets of the trial logs below ``root``: newest runs, then replaced ones, then older ones.
 

@@ -8,12 +8,12 @@ import gc
 import importlib
 import pkgutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from loaders import _registry
+from loaders import _garbage, _registry
 from loaders._corpus import NO_CORPUS, Corpus, load_corpus
 from loaders._trial import imports, machine, memory, pagecache
 from loaders._trial.drain import Tracer, cpu_time, drain
@@ -169,8 +169,12 @@ def start_runtimes(*, pinned: bool) -> dict[str, int]:
 
 
 def import_modules(named: Mapping[str, Iterable[str]]) -> None:
-    """Import modules and the attributes that are used of them, as far as they can be imported."""
-    with _no_collection():
+    """Import modules and the attributes that are used of them, as far as they can be imported.
+
+    Collections would take a fifth of the import of TensorFlow. What they would have found is collected before a
+    baseline is read.
+    """
+    with _garbage.uncollected():
         for module_name, attributes in named.items():
             with contextlib.suppress(ImportError):
                 module = importlib.import_module(module_name)
@@ -180,21 +184,6 @@ def import_modules(named: Mapping[str, Iterable[str]]) -> None:
                             importlib.import_module(f"{module_name}.{attribute}")
         if "tensorflow" in sys.modules:
             _import_operations()
-
-
-@contextlib.contextmanager
-def _no_collection() -> Iterator[None]:
-    """Collect no garbage meanwhile: collections take a fifth of the import of TensorFlow, and find little.
-
-    What they would have found is collected before a baseline is read.
-    """
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
 
 
 @functools.cache
