@@ -75,9 +75,10 @@ class Runner:
 
 
 def stand_in_for_trials(monkeypatch: pytest.MonkeyPatch, runner: Callable[..., Record]) -> None:
-    """Call this instead of running a trial, fresh or forked."""
+    """Call this instead of running a trial, fresh or forked, and start no server, whose imports take seconds."""
     for module in (running, forks):
         monkeypatch.setattr(module, "run_trial", runner)
+    monkeypatch.setattr(forks, "Server", Server)
 
 
 @pytest.fixture
