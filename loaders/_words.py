@@ -139,8 +139,8 @@ UNCORRECTED = (
 
 
 NOT_CLOSED = (
-    "A time ends at an epoch's last batch, in these older trials; a data set of tf.data may take as long again, and up "
-    "to a minute, to drop its iterator, unless it has `options.autotune.enabled = False`."
+    "A time ends at an epoch's last batch, in these older trials; a data set of tf.data may take as long again (by "
+    "its code, at most a minute) to drop its iterator, unless it has `options.autotune.enabled = False`."
 )
 """The note required wherever times are shown that leave that out."""
 

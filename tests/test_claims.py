@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from loaders import _registry
 from loaders._claims import Ruling, claims, counted, judged
 from loaders._claims._evidence import (
+    NOT_WHOLE,
     Figures,
     NotMeasuredError,
     Part,
@@ -782,6 +783,25 @@ def test_what_holds_and_fails_elsewhere_holds_in_part_whatever_is_undecided() ->
     assert [verdict for verdict, _ in settle([[weak, not_so, unknown]])] == [OPEN]  # picked from three
 
 
+def test_what_fails_of_an_open_claim_is_said() -> None:
+    """It cannot hold as a whole; whether it does in part is another matter."""
+    not_so, weakly, unknown = Part(Shown(fails=1e-6)), Part(Shown(fails=0.03)), Part(Shown(0.5, 0.5))
+    said = [needed for _, needed in settle([[not_so, unknown], [weakly, unknown], [unknown]])]
+    assert [each.startswith(NOT_WHOLE) for each in said] == [True, False, False]
+    assert "rounds" in said[0]
+    ((verdict, needed),) = settle([[weakly, unknown]])
+    assert (verdict, needed.startswith(NOT_WHOLE)) == (OPEN, False), "0.06, as it was picked from two"
+
+
+def test_a_claim_on_two_questions_names_the_machine_of_the_other() -> None:
+    """Machines are never joined in a ratio; a claim may rest on several ratios."""
+    mapped, loaders = _a5(0.7, 0.8)
+    assert "figures of" not in _ruling("A5", mapped, loaders).measured
+    elsewhere = msgspec.structs.replace(loaders, environment=Environment(memory=8 * GIB, machine="elsewhere"))
+    found = _ruling("A5", mapped, elsewhere)
+    assert (found.verdict, found.measured.rpartition("; ")[2]) == (HOLDS, "figures of `batching` on elsewhere")
+
+
 def test_false_verdicts_are_rare_among_all_claims_of_a_page() -> None:
     """Thirty claims at their bound, eight strategies a case, six rounds: in at most 5 % of pages any is decided."""
     random = np.random.default_rng(1)
@@ -908,6 +928,7 @@ def test_a_law_of_too_few_amounts_or_of_one_round_decides_nothing() -> None:
 def test_every_undecided_claim_says_what_it_needs(claim: str, comparisons: list[Comparison]) -> None:
     found = _ruling(claim, *comparisons)
     said = found.measured.rpartition("; ")[2]
+    said = said.removeprefix(f"{NOT_WHOLE}: ")
     needs = re.fullmatch(r"\d+ rounds would decide|it needs more than 24 rounds, if rounds can decide it", said)
     assert needs if found.reached else not needs
 

@@ -215,7 +215,10 @@ def _why(decision: Decision, reckoned: Reckoned, settings: Settings, source: Sou
     if not settings.step:
         yield f"Without a training step, all time is loading: a batch of {settings.batch} takes {wait}."
     elif decision.bottleneck is False:
-        yield f"Loading is not the bottleneck: with {winner}, a step of {step} waits {wait}, less than 10 % of it."
+        yield (
+            f"Loading is not the bottleneck: with {winner}, a step of {step} waits {wait}, less than 10 % of it, if "
+            "the step leaves the processor to the loader."
+        )
     elif decision.bottleneck:
         yield f"Loading is the bottleneck: even with {winner}, a step of {step} waits {wait}."
     else:

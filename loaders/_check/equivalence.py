@@ -42,8 +42,6 @@ REPEATEDLY = 2
 
 Verdict = Literal["within", "beyond", "undecided", "reported"]
 Way = Literal["fresh", "forked"]
-
-
 Kind = Literal["time", "memory", "share"]
 
 

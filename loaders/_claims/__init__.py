@@ -54,8 +54,17 @@ def judged(comparisons: Sequence[Comparison], strictness: int = 1) -> list[Rulin
     for (claim, parts, said), rows in zip(found, asked, strict=True):
         nothing: Verdict = "not asked here" if claim.unasked else "undecided here"
         verdict, needed = next(verdicts) if parts else (nothing, "")
-        rulings.append(Ruling(claim, verdict, "; ".join(filter(None, [said, needed])), bool(parts), rows))
+        measured = "; ".join(filter(None, [said, _elsewhere(claim, rows, comparisons), needed]))
+        rulings.append(Ruling(claim, verdict, measured, bool(parts), rows))
     return rulings
+
+
+def _elsewhere(claim: Claim, rows: Sequence[Asked], comparisons: Sequence[Comparison]) -> str:
+    """Name the machine of each question that a claim also rests on, where it is not that of the claim's own."""
+    machines = {each.question: each.environment.machine for each in comparisons}
+    own, others = machines.get(claim.question), dict.fromkeys(each.question for each in rows)
+    named = [f"`{each}` on {machines[each]}" for each in others if machines.get(each, own) != own]
+    return f"figures of {' and '.join(named)}" if named else ""
 
 
 def counted(comparisons: Sequence[Comparison]) -> str:

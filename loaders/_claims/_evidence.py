@@ -33,6 +33,8 @@ ENOUGH = 24
 
 SINGLE = "a single round decides nothing"
 
+NOT_WHOLE = "it does not hold as a whole, and whether in part is undecided"
+
 
 class NotMeasuredError(Exception):
     """A figure that a rule needs is missing; the message names it."""
@@ -363,10 +365,9 @@ def settle(claims: Sequence[Sequence[Part]], among: int = 0) -> list[tuple[Verdi
     rejected = holm([*surest, *[1.0] * (among - len(surest))], ALPHA)
     order = sorted(range(len(claims)), key=surest.__getitem__)
     levels = {index: ALPHA / (max(among, len(claims)) - rank) for rank, index in enumerate(order)}
+    least = ALPHA / max(among, len(claims), 1)
     return [
-        (_verdict(parts, levels[index]), "")
-        if rejected[index]
-        else ("undecided here", _would_decide(parts, ALPHA / len(claims)))
+        (_verdict(parts, levels[index]), "") if rejected[index] else ("undecided here", _open(parts, least))
         for index, parts in enumerate(claims)
     ]
 
@@ -390,6 +391,12 @@ def _mixed(parts: Sequence[Part]) -> float:
     if len(parts) < 2:
         return 1.0
     return min(1.0, len(parts) * max(min(part.shown.holds for part in parts), min(part.shown.fails for part in parts)))
+
+
+def _open(parts: Sequence[Part], level: float) -> str:
+    """Say what would decide an undecided claim. It may still hold in part where one of its parts is shown to fail."""
+    refuted = len(parts) * min((part.shown.fails for part in parts), default=1.0) <= level
+    return f"{NOT_WHOLE}: {_would_decide(parts, level)}" if refuted else _would_decide(parts, level)
 
 
 def _would_decide(parts: Sequence[Part], level: float) -> str:

@@ -11,19 +11,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import msgspec
 
 from loaders import _words
 from loaders._advise.choose import BATCH
+from loaders._claims._evidence import Figures, NotMeasuredError, ratio_of
 from loaders._judge import MEMORY_SHARE, RESOLUTION, TIME_MARGIN, Fitted, Judged, fitted, holm
 from loaders._law import BOUNDED, Law
 from loaders._report import findings
 from loaders._rows import EPOCHS, Comparison, Headline, Row, headline, loaders_of, paired, unprepared
 from loaders._words import amount, small_amount, times
 
-FITS = ", all of which fit into memory"
+FITS = ", all of which fit into memory once loaded"
 """Added to a question where the answer's memory grows with the data."""
 
 CACHED = ", and all data fits into memory when converted"
@@ -38,16 +40,15 @@ ANY, UNWRITTEN = ", any number of them", ", without converting any"
 
 UNDECIDED = "Undecided."
 
-MATTERS = (
-    "These lines matter where loading takes a good part of the time. A loader that works ahead hides its time behind "
-    "the training step, if that leaves it a core, until it takes longer than that; any other adds it to every step. "
-    "Strategies that yield NumPy arrays, as `path_generator`, `path_generator_pool`, `load_all` and `memory_map` do, "
-    "are timed without handing these over to TensorFlow, which can take as long again (`pool_from_generator`). Memory "
-    "is what the system cannot reclaim; the page cache is not in it."
-)
-"""The note required wherever lines are shown."""
+DOUBT = f", not shown to be by {round(100 * (TIME_MARGIN - 1))} % or more"
 
-ALIKE = "Each line compares strategies with the same output; one whose pixels differ, for example, may gain more."
+HANDED_OVER = {"path_generator_pool": "pool_from_generator", "load_all": "load_all_from_tensor_slices"}
+"""Strategies of ``batching`` that yield NumPy arrays, and those that hand these over to TensorFlow."""
+
+ALIKE = (
+    "Each line compares strategies with the same output (in `read_order`: the same records, in another order); one "
+    "whose pixels differ, for example, may gain more."
+)
 """The note required wherever lines are shown, unless ``CORRECTED`` is."""
 
 CORRECTED = (
@@ -103,6 +104,67 @@ def advice(comparisons: Sequence[Comparison]) -> list[Advice]:
     ]
 
 
+def repeated(lines: Sequence[Advice], comparisons: Sequence[Comparison], others: Sequence[Comparison]) -> list[Advice]:
+    """Return the lines with how the same strategies compare on other machines, each by its own trials.
+
+    ``comparisons`` are those that the lines rest on; of the ``others``, those count that measured what they measured.
+    """
+    of = {each.question: each for each in comparisons}
+    found = []
+    for line in lines:
+        own = of[line.question]
+        alike = [each for each in others if each.question == line.question and each.not_closed == own.not_closed]
+        judged = {
+            each.environment.machine: ratio
+            for each in alike
+            if each.environment.machine != own.environment.machine and (ratio := _held_against(each, line.strategy))
+        }
+        found.append(msgspec.structs.replace(line, because=f"{line.because}{_elsewhere(judged)}"))
+    return found
+
+
+def _held_against(comparison: Comparison, strategy: str) -> Judged | None:
+    """Return the judgement on a strategy's time in the default case, against its baseline's or its pair's."""
+    _, rows = comparison.cases[0]
+    found = headline(rows)
+    if not found:
+        return next((row.pair for row in paired(rows) if row.strategy == strategy), None)
+    row = next((row for row in found.rows if row.strategy == strategy and row is not found.baseline), None)
+    return _timed(fitted(found.times), row, found.baseline, over_all=found.over_all) if row else None
+
+
+def _elsewhere(judged: Mapping[str, Judged]) -> str:
+    """Say how many times as fast a strategy is on other machines, and on which it may gain less than matters."""
+    if not judged:
+        return ""
+    if len(judged) == 1:
+        ((machine, only),) = judged.items()
+        return f"; on {machine} {times(only)}{'' if _matters(only) else DOUBT}"
+    low, *_, high = sorted(1 / each.ratio.value for each in judged.values())
+    machines = ", ".join(sorted(machine for machine, each in judged.items() if not _matters(each)))
+    doubt = f"{DOUBT} on {machines}" if machines else ""
+    return f"; on {len(judged)} other machines {_words.factor(low)} to {_words.factor(high)} as fast{doubt}"
+
+
+def matters(comparisons: Sequence[Comparison]) -> str:
+    """Return the note required wherever lines are shown: when they matter, and what their times and memory are."""
+    figures, handed_over = Figures(comparisons), []
+    for plain, handed in HANDED_OVER.items():
+        with suppress(NotMeasuredError):
+            ratio = _words.multiple(ratio_of(figures.ratio("batching", handed, plain, "times")))
+            handed_over.append(f"an epoch of `{handed}` takes {ratio} that of `{plain}`")
+    longer = " and ".join(handed_over)
+    on = {each.question: f" (on {each.environment.machine})" for each in comparisons}.get("batching", "")
+    return (
+        "These lines matter where loading takes a good part of the time. A loader that works ahead hides its time "
+        "behind the training step, if that leaves it a core, until it takes longer than that; any other adds it to "
+        "every step. Strategies that yield NumPy arrays, as `path_generator`, `path_generator_pool`, `load_all` and "
+        "`memory_map` do, are timed without handing these over to TensorFlow"
+        f"{f': {longer}{on}' if longer else ', which can take longer than that'}. "
+        "Memory is what the system cannot reclaim; the page cache is not in it."
+    )
+
+
 def _laws(comparison: Comparison, comparisons: Sequence[Comparison]) -> Mapping[str, Law]:
     """Return the laws of memory of a comparison's default case, or of that of the question which has them for it.
 
@@ -115,7 +177,7 @@ def _laws(comparison: Comparison, comparisons: Sequence[Comparison]) -> Mapping[
 
 
 def _drafts(comparison: Comparison, laws: Mapping[str, Law]) -> Iterator[_Draft]:
-    _, rows = comparison.cases[0]
+    rows = _at_their_fullest(comparison, laws)
     if found := headline(rows):
         yield from _of_fastest(comparison, found, laws)
     elif pairs := paired(rows):
@@ -124,6 +186,23 @@ def _drafts(comparison: Comparison, laws: Mapping[str, Law]) -> Iterator[_Draft]
     yield from next(filter(None, settings), [])  # those of the first case in which a strategy runs with one
     for _, in_case in comparison.cases:
         yield from _of_cure(comparison, in_case)
+
+
+def _at_their_fullest(comparison: Comparison, laws: Mapping[str, Law]) -> Sequence[Row]:
+    """Return the rows of the default case, with the memory of the question that has their laws where that is more.
+
+    A loader that is slower than the training steps of its question never fills its buffers; behind longer ones it does.
+    """
+    _, rows = comparison.cases[0]
+    if not comparison.about.laws_from:
+        return rows
+    found = []
+    for row in rows:
+        law, own = laws.get(row.strategy), row["needed"] or row["peak"]
+        there = law.at(row.delivered) if law and row.delivered else None
+        fuller = own and there and there.value > own.value
+        found.append(msgspec.structs.replace(row, figures={**row.figures, "needed": there}) if fuller else row)
+    return found
 
 
 def _of_pairs(comparison: Comparison, pairs: Sequence[Row]) -> _Draft:
@@ -312,13 +391,14 @@ def _of_baseline(
     return _Draft(msgspec.structs.replace(line, because=said), None, "")
 
 
-def _within(comparison: Comparison, row: Row) -> str:
+def _within(comparison: Comparison, row: Row, but: str = "") -> str:
     """Say in which case a line was measured, apart from the amount of data: `` with record jpeg``, or nothing.
 
-    What is left as it is by default need not be said.
+    What is left as it is by default need not be said, nor an axis whose usual value is ``but``.
     """
-    size = comparison.about.size_axis
-    case = {axis: value for axis, value in row.case.items() if axis != size and value != "default"}
+    size, usual = comparison.about.size_axis, comparison.about.default_case
+    axes = [axis for axis in row.case if axis != size and not (but and usual.get(axis) == but)]
+    case = {axis: row.case[axis] for axis in axes if row.case[axis] != "default"}
     return f" with {_words.case_in_words(case)}" if case else ""
 
 
@@ -439,7 +519,8 @@ def _of_setting(comparison: Comparison, rows: Sequence[Row]) -> Iterator[_Draft]
         before, needed = _memory(without), _memory(row)
         if before is None or needed is None:
             continue
-        within, size = _within(comparison, row), f" with {row.delivered} samples" if row.delivered else ""
+        within = _within(comparison, row, but="default")
+        size = f" with {row.delivered} samples" if row.delivered else ""
         said = f"it then needs {amount(needed)}, {_words.multiple(ratio)} of that, and {findings.price_of(row, 1)}"
         line = Advice(
             comparison.question,

@@ -112,7 +112,7 @@ def render(
             places.isdisjoint(map(id, found.comparisons)),
         ),
     )
-    results = [found for found in results if only in (None, found.origin.machine)]
+    everything, results = results, [found for found in results if only in (None, found.origin.machine)]
     environment.globals.update(
         reference=reference, published=_verdicts(reference, quoted) if reference else {}, pages=pages or {}
     )
@@ -130,7 +130,9 @@ def render(
         measured = {each.question: homes[id(each)] for each in answering}
         choices = [each for name, place in measured.items() for each in place.choices if each.question == name]
         origins = {each.question: _words.elsewhere(each.environment, found.origin.machine) for each in answering}
+        told = readme.advised(answering, everything) if answering is quoted else opening.advice(answering)
         values = {"set": part, "answering": answering, "measured": measured, "origins": origins, "choices": choices}
+        values["told"] = told if found.answers else []
         section = template.render(**values, replaced=replaced, room=room, home=home, only=only)
         return Markup(section)  # noqa: S704 - the template escapes
 
@@ -304,7 +306,7 @@ def templates() -> jinja2.Environment:
         not_closed=_words.NOT_CLOSED,
         findings_of=findings.sentences,
         advice=opening.advice,
-        matters=opening.MATTERS,
+        matters=opening.matters,
         corrected=opening.CORRECTED,
         classes=_classes,
         bars=columns.bars,

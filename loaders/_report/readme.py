@@ -33,6 +33,11 @@ ORDER = (
 
 BEGIN, END = "<!-- findings: begin (made by `make readme`) -->", "<!-- findings: end -->"
 README, PICTURE, RESULTS = Path("README.md"), Path("docs/selection-memory.svg"), Path("docs/results.md")
+FORKS = (
+    f"Most trials are forks of a process that has done the imports. For which questions these are shown to measure the "
+    f"same as fresh processes: [instruments]({RESULTS.as_posix()}#instruments)."
+)
+
 CURES = Path("loaders/_probe/cures.json")
 """What ``probe`` tries against memory that the allocator holds: a file, as an installed package has no results."""
 
@@ -67,7 +72,7 @@ def renew(root: Path, *, write: bool) -> list[str]:
     if found is None:
         raise InputError(f"no full results of the machine {PUBLISHED!r} under {root / 'results'}")
     comparisons = most_measured(results)
-    lines = opening.advice(comparisons)
+    lines = advised(comparisons, results)
     made = {
         README: _with((root / README).read_text("utf-8"), _advice(lines, found, comparisons)),
         RESULTS: _results(lines, found, comparisons, results),
@@ -96,6 +101,12 @@ def most_measured(results: Sequence[sets.ResultSet]) -> list[Comparison]:
             by_question[each.question].append(each)
     best = {name: coverage.most(found, _coverage) for name, found in by_question.items()}
     return [found for name in sets.in_order(best) if (found := best[name])]
+
+
+def advised(comparisons: Sequence[Comparison], results: Sequence[sets.ResultSet]) -> list[opening.Advice]:
+    """Return the published advice, with how what it rests on came out on the project's other machines."""
+    ours = [each for result in _of_ours(results) for each in result.comparisons]
+    return opening.repeated(opening.advice(comparisons), comparisons, ours)
 
 
 def _coverage(comparison: Comparison) -> coverage.Coverage:
@@ -162,8 +173,8 @@ def _advice(lines: Sequence[opening.Advice], found: sets.ResultSet, comparisons:
     more = f"Besides these, {len(rest) - undecided} decided and {undecided} undecided: [results]({RESULTS.as_posix()})."
     measured = f"{_where(found, named)}; {versions}. Ratios have 95 % intervals over {over}."
     against = _baselines(shown, comparisons)
-    notes = [opening.ALIKE, ORDER, PICTURES, against, more if rest else ""]
-    visible = " ".join(filter(None, [opening.MATTERS, measured, _not_closed(named)]))
+    notes = [opening.ALIKE, ORDER, PICTURES, against, FORKS, more if rest else ""]
+    visible = " ".join(filter(None, [opening.matters(comparisons), measured, _not_closed(named)]))
     return "\n".join(
         [
             *_table(shown, found, comparisons),
@@ -245,7 +256,7 @@ def _results(
         "",
         _baselines(lines, comparisons),
         "",
-        f"{opening.MATTERS} {opening.CORRECTED} {_where(found, comparisons)}.",
+        f"{opening.matters(comparisons)} {opening.CORRECTED} {_where(found, comparisons)}.",
     ]
     for comparison in comparisons:
         case, rows = comparison.cases[0]

@@ -49,20 +49,51 @@ def parts_of(records: Iterable[Record], strategy: str) -> dict[int, tuple[float,
         if record.metrics.epoch_time is not None and record.metrics.steady_time is not None
     ]
     first = first_epochs(own)
-    return {
+    parts = {
         record.round: (record.metrics.convert_time or 0.0, first[record.pairing], record.metrics.steady_time or 0.0)
         for record in own
     }
+    plain = first_epochs(own, spread=False)
+    return _centred(parts, {record.round: plain[record.pairing] for record in own})
 
 
-def first_epochs(records: Iterable[Record], scale: Scale = "ratio") -> dict[int, float]:
+def _centred(
+    parts: Mapping[int, tuple[float, float, float]], plain: Mapping[int, float]
+) -> dict[int, tuple[float, float, float]]:
+    """Scale the first epochs until the mean of the totals is what it was before they were spread (``plain``).
+
+    A sum of what is spread on a scale of ratios and what is not has a larger mean: where three of 24 trials were fresh
+    and spread by a quarter, by a fifth of the total.
+    """
+    from scipy.optimize import brentq
+
+    others = {index: total((convert, 0.0, steady)) for index, (convert, _, steady) in parts.items()}
+    if min((others[index] + each for index, each in plain.items()), default=0.0) <= 0:
+        return dict(parts)
+    wanted = math.fsum(math.log(others[index] + each) for index, each in plain.items())
+
+    def excess(power: float) -> float:
+        scaled = (others[index] + math.exp(power) * first for index, (_, first, _) in parts.items())
+        return math.fsum(map(math.log, scaled)) - wanted
+
+    if abs(excess(0.0)) < 1e-9 or excess(-MOST) > 0 or excess(MOST) < 0:
+        return dict(parts)
+    scale = math.exp(brentq(excess, -MOST, MOST))
+    return {index: (convert, scale * first, steady) for index, (convert, first, steady) in parts.items()}
+
+
+MOST = 10.0
+"""As a logarithm: by how much the first epochs may be scaled (``_centred``)."""
+
+
+def first_epochs(records: Iterable[Record], scale: Scale = "ratio", *, spread: bool = True) -> dict[int, float]:
     """Return the seconds of the first epoch of one strategy's trials, by ``Record.pairing``, as a fresh process has it.
 
     A reader's process starts fresh, and a fork starts otherwise: until its first batch, ``load_all`` took 2.0 s in
     fresh processes and 1.1 to 1.8 s in forks. So a forked trial counts with what the fresh ones of its strategy took,
     one after the other. As that repeats few samples, they are spread about their mean, on the ``scale`` on which it is
-    taken (``loaders._stats.estimate``), until its 95 % interval is again that of the fresh trials alone. Without any of
-    them, forked ones count as they are.
+    taken (``loaders._stats.estimate``), until its 95 % interval is again that of the fresh trials alone, or not at all
+    without ``spread``. Without any fresh ones, forked ones count as they are.
     """
     found = {each.pairing: each.metrics.epoch_time for each in records}
     known = {index: float(seconds) for index, seconds in sorted(found.items()) if seconds is not None}
@@ -75,9 +106,12 @@ def first_epochs(records: Iterable[Record], scale: Scale = "ratio") -> dict[int,
     counted = {index: there(known[index]) if index >= 0 else fresh[~index % len(fresh)] for index in known}
     mean, middle = (math.fsum(each) / len(each) for each in (fresh, counted.values()))
     few, many = len(fresh), len(known)
-    wider = math.sqrt((many - 1) / (few - 1)) * quantile(few) / quantile(many) if few > 1 else 1.0
+    wider = math.sqrt((many - 1) / (few - 1)) * quantile(few) / quantile(many) if spread and few > 1 else 1.0
     least = back(min(fresh)) / 2
-    return {index: max(least, back(mean + wider * (each - middle))) for index, each in counted.items()}
+    wide = {index: max(least, back(mean + wider * (each - middle))) for index, each in counted.items()}
+    # What ``least`` has raised must not raise the mean.
+    scaled = back(mean) / back(math.fsum(map(there, wide.values())) / many)
+    return {index: scaled * each for index, each in wide.items()}
 
 
 def total(parts: tuple[float, float, float], epochs: int = EPOCHS) -> float:

@@ -47,8 +47,16 @@ def _rounds(
     ]
 
 
-def _sized(seconds: Mapping[str, float], slopes: Mapping[str, float], first: Mapping[str, float]) -> Comparison:
-    """Return three rounds of `batching`: seconds an epoch of 160 samples, MiB a sample, seconds before the first."""
+def _sized(
+    seconds: Mapping[str, float],
+    slopes: Mapping[str, float],
+    first: Mapping[str, float],
+    held: Mapping[str, float] = {},
+) -> Comparison:
+    """Return three rounds of `batching`: seconds an epoch of 160 samples, MiB a sample, seconds before the first.
+
+    ``held`` is in MiB, however many samples there are; by default 20.
+    """
     records = []
     for index in range(3):
         for data, count in (("x1", 40), ("x4", 160), ("x16", 640)):
@@ -60,8 +68,8 @@ def _sized(seconds: Mapping[str, float], slopes: Mapping[str, float], first: Map
                     steady_time=steady,
                     start_time=first.get(name, 0.0),
                     samples=count,
-                    peak_memory=int((20 + slopes.get(name, 0.0) * count) * MIB),
-                    needed_memory=int((20 + slopes.get(name, 0.0) * count) * MIB),
+                    peak_memory=int((held.get(name, 20) + slopes.get(name, 0.0) * count) * MIB),
+                    needed_memory=int((held.get(name, 20) + slopes.get(name, 0.0) * count) * MIB),
                 )
                 case = {"data": data, "augment": "off"}
                 records.append(record(name, index, question="batching", case=case, metrics=metrics))
@@ -427,7 +435,7 @@ def test_a_setting_that_makes_a_strategy_much_leaner_is_advised_with_its_price()
     memory = {"no_cache": 120, "no_cache_onednn": 60, "no_cache_without_onednn": 121, "cache_paths": 118}
     *_, line = opening.advice([_cached(memory, {})])
     assert line.strategy == "no_cache_onednn"
-    assert line.when.startswith("use `no_cache` with onednn set, which needs 1")
+    assert line.when.startswith("use `no_cache`, which needs 1")
     assert line.do.startswith("Set `TF_ENABLE_ONEDNN_OPTS=1`. With oneDNN")
     assert re.fullmatch(
         r"it then needs (5[89]|6[01])\.\d MiB, 0\.\d+× \(0\.\d+× to 0\.\d+×\) of that, "
@@ -516,7 +524,7 @@ def test_of_two_settings_the_leaner_one_is_advised_and_a_setting_takes_nobodys_p
     assert first.strategy == "cache_after_decode"
     assert line.strategy == "no_cache_without_onednn"
     assert "onednn" not in first.because, "what is left as it is by default"
-    assert "with onednn set" in line.when
+    assert re.match(r"use `no_cache`, which needs 1\d\d MiB of memory by default", line.when)
 
 
 @pytest.mark.parametrize(
@@ -631,10 +639,54 @@ def test_where_one_amount_was_measured_the_laws_are_those_of_the_same_loaders() 
     fatter = msgspec.structs.replace(_sized(seconds, {"load_all": 5.0}, {}), environment=elsewhere.environment)
     assert opening.advice([trained, fatter])[0] != fits
     assert opening.advice([trained, fatter, sized])[0] == fits, "and of the same machine are better"
+    fuller = _sized(seconds, slopes, {}, held={"path_generator_pool": 90.0})
+    *_, full = (line for line in opening.advice([trained, fuller]) if line.question == "training")
+    assert (" 20.0 MiB of memory," in pool.because, " 90.0 MiB of memory instead of" in full.because) == (True, True)
     (only,) = opening.advice([trained])
     assert only.strategy == "load_all"
     assert only.when.endswith(" (up to 640 samples)")
     assert "(how that grows is unknown)" in only.because
+
+
+def test_lines_say_what_other_machines_have_measured_of_the_same() -> None:
+    def on(machine: str, seconds: float, name: str = "mixed_copy") -> Comparison:
+        found = _measured({"numpy_to_numpy": 1.0, name: seconds})
+        return msgspec.structs.replace(found, environment=msgspec.structs.replace(found.environment, machine=machine))
+
+    own = on("own", 0.5)
+    lines = opening.advice([own])
+
+    def said(*others: Comparison) -> str:
+        (line,) = opening.repeated(lines, [own], [own, *others])
+        assert line.because.startswith(lines[0].because)
+        return line.because.removeprefix(lines[0].because)
+
+    assert said() == said(on("a", 0.4, "list_to_list")) == ""
+    assert said(msgspec.structs.replace(on("a", 0.4), not_closed=True)) == "", "of an instrument that leaves some out"
+    assert re.fullmatch(r"; on a 2\.5\d*× faster \(2\.\d+ to 2\.\d+\)", said(on("a", 0.4)))
+    assert re.fullmatch(r"; on 2 other machines 2\.5\d× to 4\.\d\d× as fast", said(on("a", 0.4), on("b", 0.25)))
+    doubtful = said(on("b", 1.25), on("a", 0.4), on("c", 0.96))
+    doubt = r"not shown to be by 10 % or more on b, c"
+    assert re.fullmatch(rf"; on 3 other machines 0\.80× to 2\.5\d× as fast, {doubt}", doubtful), doubtful
+    assert re.fullmatch(r"; on b no difference \(.*?\), not shown to be by 10 % or more", said(on("b", 1.0)))
+    pairs = {"skimage_resize_astype": 1.0, "skimage_linear_float": 0.6, "opencv_linear_float": 0.01}
+    here, there = (_resized(pairs | {"opencv_linear_float": each}) for each in (0.01, 0.06))
+    there = msgspec.structs.replace(there, environment=msgspec.structs.replace(there.environment, machine="there"))
+    (line,) = opening.repeated(opening.advice([here]), [here], [there])
+    assert "; on there 10.0× faster (" in line.because, "than what it was paired with"
+
+
+def test_what_handing_arrays_over_takes_is_said_where_it_was_measured() -> None:
+    seconds = {"load_all": 1.0, "load_all_from_tensor_slices": 30.0, "path_generator": 4.0}
+    seconds |= {"path_generator_pool": 2.0, "pool_from_generator": 4.0}
+    found = _sized(seconds, {}, {})
+    pool = r"an epoch of `pool_from_generator` takes 2\.\d+× \(\d.*? to 2\.\d+×\) that of `path_generator_pool`"
+    whole = r"an epoch of `load_all_from_tensor_slices` takes \d\d\.\d× \(.*?×\) that"
+    there = msgspec.structs.replace(found, environment=msgspec.structs.replace(found.environment, machine="here"))
+    assert re.search(f"TensorFlow: {pool} and {whole} of `load_all` \\(on here\\)\\. Memory", opening.matters([there]))
+    del seconds["load_all_from_tensor_slices"]
+    assert "of `load_all`" not in opening.matters([_sized(seconds, {}, {})])
+    assert "TensorFlow, which can take longer than that. Memory" in opening.matters([])
 
 
 def test_outputs_as_typed_are_not_compared() -> None:

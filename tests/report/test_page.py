@@ -675,6 +675,9 @@ def test_the_published_set_begins_with_what_the_readme_says_whoever_has_measured
     assert f'<a href="#{more.id}-selection">' in claims_there[: claims_there.index("</table>")]
     assert '<span class="label">on reference-more</span>' in claims_there[: claims_there.index("</table>")]
     assert "(on " not in begins(text, more), "another set speaks of itself"
+    older = text[text.index(f'<section id="{reference.id}-selection"') :].partition("</section>")[0]
+    assert f'The findings go by <a href="#{more.id}-selection">reference-more</a>' in older
+    assert text.count("The findings go by") == 1, "nor of what is as it is quoted, nor by whoever is quoted"
     alone = begins(page.render(results, only=PUBLISHED), reference)
     assert "list_to_list" not in alone, "a machine's own page too"
     assert f'href="#{reference.id}-selection"' in alone

@@ -447,7 +447,7 @@ const reasonsOf = ({ found, recommended, rivals, bottleneck, measured }, asked) 
   const first = !step
     ? `Without a training step, all time is loading: a batch of ${batch} takes ${wait}.`
     : bottleneck === false
-      ? `Loading is not the bottleneck: with ${recommended}, a step of ${duration(step)} waits ${wait}, less than 10 % of it.`
+      ? `Loading is not the bottleneck: with ${recommended}, a step of ${duration(step)} waits ${wait}, less than 10 % of it, if the step leaves the processor to the loader.`
       : bottleneck
         ? `Loading is the bottleneck: even with ${recommended}, a step of ${duration(step)} waits ${wait}.`
         : `Whether loading is the bottleneck is undecided: with ${recommended}, a step of ${duration(step)} waits ${wait}; more than 10 % of it would be one.`;
