@@ -11,7 +11,7 @@ import msgspec
 from loaders import _registry
 from loaders._contract import Delivery
 from loaders._rows.declared import EPOCHS, MEASURED
-from loaders._rows.values import Row
+from loaders._rows.values import Parts, Row
 from loaders._stats import SHORTEST, Estimate, Scale, estimate, quantile
 from loaders._trial import workers
 from loaders._trial.growth import Growth
@@ -40,50 +40,24 @@ MOST_WORDS = 1000
 """Maximum characters of a trial's message. Longer ones lose their middle: the beginning says what, the end where."""
 
 
-def parts_of(records: Iterable[Record], strategy: str) -> dict[int, tuple[float, float, float]]:
-    """Return, by round, the seconds of the conversion, the first epoch (``first_epochs``) and a steady epoch."""
+def parts_of(records: Iterable[Record], strategy: str) -> dict[int, Parts]:
+    """Return, by round, what a total is made of (``total``)."""
     own = [
         record
         for record in records
         if record.strategy == strategy and record.status == "ok"
         if record.metrics.epoch_time is not None and record.metrics.steady_time is not None
     ]
-    first = first_epochs(own)
-    parts = {
-        record.round: (record.metrics.convert_time or 0.0, first[record.pairing], record.metrics.steady_time or 0.0)
+    first, wide = first_epochs(own, spread=False), first_epochs(own)
+    return {
+        record.round: (
+            record.metrics.convert_time or 0.0,
+            first[record.pairing],
+            record.metrics.steady_time or 0.0,
+            math.log(wide[record.pairing] / first[record.pairing]) if first[record.pairing] > 0 else 0.0,
+        )
         for record in own
     }
-    plain = first_epochs(own, spread=False)
-    return _centred(parts, {record.round: plain[record.pairing] for record in own})
-
-
-def _centred(
-    parts: Mapping[int, tuple[float, float, float]], plain: Mapping[int, float]
-) -> dict[int, tuple[float, float, float]]:
-    """Scale the first epochs until the mean of the totals is what it was before they were spread (``plain``).
-
-    A sum of what is spread on a scale of ratios and what is not has a larger mean: where three of 24 trials were fresh
-    and spread by a quarter, by a fifth of the total.
-    """
-    from scipy.optimize import brentq
-
-    others = {index: total((convert, 0.0, steady)) for index, (convert, _, steady) in parts.items()}
-    if min((others[index] + each for index, each in plain.items()), default=0.0) <= 0:
-        return dict(parts)
-    wanted = math.fsum(math.log(others[index] + each) for index, each in plain.items())
-
-    def excess(power: float) -> float:
-        scaled = (others[index] + math.exp(power) * first for index, (_, first, _) in parts.items())
-        return math.fsum(map(math.log, scaled)) - wanted
-
-    if abs(excess(0.0)) < 1e-9 or excess(-MOST) > 0 or excess(MOST) < 0:
-        return dict(parts)
-    scale = math.exp(brentq(excess, -MOST, MOST))
-    return {index: (convert, scale * first, steady) for index, (convert, first, steady) in parts.items()}
-
-
-MOST = 10.0
-"""As a logarithm: by how much the first epochs may be scaled (``_centred``)."""
 
 
 def first_epochs(records: Iterable[Record], scale: Scale = "ratio", *, spread: bool = True) -> dict[int, float]:
@@ -114,10 +88,15 @@ def first_epochs(records: Iterable[Record], scale: Scale = "ratio", *, spread: b
     return {index: scaled * each for index, each in wide.items()}
 
 
-def total(parts: tuple[float, float, float], epochs: int = EPOCHS) -> float:
-    """Return the seconds that ``epochs`` epochs take, including the conversion."""
-    convert, first, steady = parts
-    return convert + first + (epochs - 1) * steady
+def total(parts: Parts, epochs: int = EPOCHS) -> float:
+    """Return the seconds that ``epochs`` epochs take, including the conversion.
+
+    What the first epoch is spread by enters to first order. The sum with a spread one would have a larger mean: where
+    three of 24 trials were fresh, and varied by a quarter, a total was a fifth too long.
+    """
+    convert, first, steady, spread = parts
+    found = convert + first + (epochs - 1) * steady
+    return found * math.exp(spread * first / found) if found > 0 else found
 
 
 def unmeasured(

@@ -29,6 +29,11 @@ BUSY_TRIALS = 0.1
 """A share of the trials. One in ten may meet a running service; shuffled rounds and intervals allow for that."""
 
 
+Parts = tuple[float, float, float, float]
+"""What a total is made of (``figures.total``): the seconds of the conversion, of the first epoch as a fresh process has
+it and of a steady one; and by how much the first is spread, as a logarithm (``figures.first_epochs``)."""
+
+
 class About(msgspec.Struct, frozen=True):
     """A question's description of itself, for the renderers, which do not read the registry.
 
@@ -98,7 +103,7 @@ class Row(msgspec.Struct, frozen=True):
     ranked_by
         The metric that ranks the case: the question's, or ``epoch_time`` if a trial of the case lacks that.
     parts
-        By round, in seconds: the conversion, the first epoch and a steady epoch, which make up a total.
+        By round, what makes up a total.
     ratio, pair, best, total_best, peak_ratio
         Judged ratios: see ``loaders._rows.declared``. A ``best`` that counts no round was never measured in the same
         round as the fastest.
@@ -186,7 +191,7 @@ class Row(msgspec.Struct, frozen=True):
     peaks: dict[int, float] = {}
     needs: dict[int, float] = {}
     cpus: dict[int, float] = {}
-    parts: dict[int, tuple[float, float, float]] = {}
+    parts: dict[int, Parts] = {}
     figures: dict[str, Estimate] = {}
     ratio: Judged | None = None
     pair: Judged | None = None

@@ -190,7 +190,11 @@ const totals = (section, epochs) => {
     const cell = row.querySelector(".total");
     const parts = Object.values(JSON.parse(row.dataset.parts ?? "{}"));
     if (!cell || !parts.length) continue;
-    const total = geometricMean(parts.map(([convert, first, steady]) => convert + first + (epochs - 1) * steady));
+    const totals = parts.map(([convert, first, steady, spread]) => {
+      const found = convert + first + (epochs - 1) * steady;
+      return found * Math.exp((spread * first) / found);
+    });
+    const total = geometricMean(totals);
     show(cell, bracketed(total, duration), total[0]);
     if (cell.dataset.label) cell.dataset.label = words;
   }
