@@ -7,8 +7,9 @@ that differs by much, is named by its own interval.
 Rounds are the independent samples, because the forked trials of a round share a server and may deviate together. Times
 are compared in logarithms, memory in bytes.
 
-The judge's verdict on a question rests on a 95 % interval. Those of its strategies hold together (Bonferroni), so that
-of many equal ones none seems to differ.
+That a question is the same rests on a 95 % interval of each figure that is judged: all of them must lie within their
+margins. That it is different may be said of any figure, of the question or of a strategy, and is corrected for all of
+these (Bonferroni), so that where all are equal none seems to differ.
 """
 
 from __future__ import annotations
@@ -64,6 +65,9 @@ FIGURES: Mapping[str, Figure] = {
 """By metric; the peak is that of the process tree if there were worker processes. Start-up is only reported: its
 figures are taken from fresh trials. So is what closing an iterator adds to a steady epoch: a millisecond or half an
 epoch, by chance (see ``loaders._trial.timing.closing_time``), so a few pairs cannot tell it to 2 %."""
+
+WAYS = 2 * sum(each.is_judged for each in FIGURES.values())
+"""The ways in which a question can differ: each figure that is judged, of all of its strategies or of one of them."""
 
 UNITS: Mapping[Kind, tuple[str, float, int]] = {
     "time": ("%", 100.0, 1),
@@ -162,12 +166,12 @@ def _judged(records: Sequence[Record]) -> Equivalence:
         pairs = {name: _pairs(records, name, metric) for name in names}
         pairs = {name: found for name, found in pairs.items() if found}
         for name, found in pairs.items():
-            own[name][metric] = _compared(metric, {name: found}, TIME_OF_EACH, 1 - (1 - CONFIDENCE) / len(pairs))
+            own[name][metric] = _compared(metric, {name: found}, TIME_OF_EACH, (1 - CONFIDENCE) / len(pairs))
         whole = {name: found for name, found in pairs.items() if not failed[name, "fresh"] + failed[name, "forked"]}
         most = max(map(len, whole.values()), default=0)
         whole = {name: found for name, found in whole.items() if 2 * len(found) > most}  # others are too slow for more
         if whole and set.intersection(*map(set, whole.values())):
-            pooled[metric] = _compared(metric, whole, TIME, CONFIDENCE)
+            pooled[metric] = _compared(metric, whole, TIME, 1 - CONFIDENCE)
     strategies = [
         OfStrategy(
             name,
@@ -221,9 +225,13 @@ def _value(record: Record, metric: str) -> float | None:
 
 
 def _compared(
-    metric: str, pairs: Mapping[str, Mapping[int, tuple[float, float]]], factor: float, confidence: float
+    metric: str, pairs: Mapping[str, Mapping[int, tuple[float, float]]], factor: float, alpha: float
 ) -> Compared:
-    """Compare the pairs of strategies by round, in the rounds that all of them have; ``factor`` is for times."""
+    """Compare the pairs of strategies by round, in the rounds that all of them have; ``factor`` is for times.
+
+    The interval leaves the true difference out with a probability of ``alpha``; it is judged to lie beyond the margin
+    with one of ``alpha / WAYS``.
+    """
     import numpy as np
     from scipy.stats import trim_mean
 
@@ -240,9 +248,9 @@ def _compared(
     count = len(rounds)
     error = float(samples.std(ddof=1)) / math.sqrt(count) if count > 1 else math.inf
     difference = Difference(float(samples.mean()), error, count - 1, count)
-    verdict, needed = decide(difference, within=margin, beyond=margin, confidence=confidence, alike=confidence)
+    verdict, needed = decide(difference, within=margin, beyond=margin, confidence=1 - alpha / WAYS, alike=1 - alpha)
     unit = math.expm1 if kind == "time" else float
-    low, high = difference.bounds(confidence) if count > 1 else (None, None)
+    low, high = difference.bounds(1 - alpha) if count > 1 else (None, None)
     words: dict[str, Verdict] = {"no difference": "within", "undecided": "undecided"}
     is_judged = FIGURES[metric].is_judged
     return Compared(
@@ -265,7 +273,8 @@ METHOD = (
     "at either end in each round, with 95 % intervals over rounds; steady time, until an epoch's last batch, must lie "
     f"within ±{100 * (TIME - 1):.0f} %, memory within ±1 MiB or {100 * MEMORY_SHARE:.0f} %, whichever is more. The "
     "intervals of a question's strategies hold together (Bonferroni); none may lie wholly beyond "
-    f"±{100 * (TIME_OF_EACH - 1):.0f} % of steady time, or beyond the margin of memory. The rest is only reported: "
+    f"±{100 * (TIME_OF_EACH - 1):.0f} % of steady time, or beyond the margin of memory. Before a figure is said to lie "
+    "beyond its margin, its interval is widened for all of which that could be said. The rest is only reported: "
     "what closing an iterator adds to an epoch, over all strategies, as it is too much a matter of chance; the first "
     "epoch and the first batch, as start figures are taken from fresh trials."
 )

@@ -22,6 +22,7 @@ def planted(
     *,
     server: float = 0.0,
     memory: Mapping[str, tuple[float, float]] | None = None,
+    memory_spread: float = 0.05,
     start: float = 1.0,
     closing: Mapping[str, tuple[float, float]] | None = None,
     seed: int = 1,
@@ -30,7 +31,8 @@ def planted(
     """Return pairs of trials whose forked times are ``factors`` times the fresh ones.
 
     ``spread`` is that of a trial's logarithm, ``server`` that of what a round's server adds to all its trials;
-    ``memory`` holds fresh and forked MiB by strategy, ``closing`` the shares of a steady epoch.
+    ``memory`` holds fresh and forked MiB by strategy, which spread by ``memory_spread``, ``closing`` the shares of a
+    steady epoch.
     """
     random = np.random.default_rng(seed)
     found = []
@@ -39,7 +41,7 @@ def planted(
         for name, factor in factors.items():
             for way, times, place in (("fresh", 1.0, 0), ("forked", factor * np.exp(common), 1)):
                 time = float(times * np.exp(drift + random.normal(0, spread)))
-                held = memory and int((memory[name][place] + random.normal(0, 0.05)) * MIB)
+                held = memory and int((memory[name][place] + random.normal(0, memory_spread)) * MIB)
                 metrics = Metrics(
                     steady_time=time,
                     closing_time=time * closing[name][place] if closing else None,

@@ -86,6 +86,16 @@ def test_what_a_server_does_to_all_trials_of_its_round_is_in_the_interval() -> N
     assert np.mean(covered) > 0.88
 
 
+def test_a_question_in_which_nothing_differs_is_seldom_said_to() -> None:
+    """Each figure of the question, and of each strategy, could be the one by which it seems to."""
+    memory = dict.fromkeys(SIX, (1000.0, 1000.0))
+    wrong = [
+        _only(planted(SIX, 8, 0.2, memory=memory, memory_spread=200.0, seed=seed)).verdict == "different"
+        for seed in range(200)
+    ]
+    assert np.mean(wrong) < 0.08, "with a chance of 5 % of each it was one in ten"
+
+
 def test_many_strategies_at_the_margin_seldom_make_one_beyond_it() -> None:
     many = {f"s{index}": equivalence.TIME_OF_EACH for index in range(15)}
     wrong = [
