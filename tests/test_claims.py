@@ -799,7 +799,7 @@ def test_a_claim_on_two_questions_names_the_machine_of_the_other() -> None:
     assert "figures of" not in _ruling("A5", mapped, loaders).measured
     elsewhere = msgspec.structs.replace(loaders, environment=Environment(memory=8 * GIB, machine="elsewhere"))
     found = _ruling("A5", mapped, elsewhere)
-    assert (found.verdict, found.measured.rpartition("; ")[2]) == (HOLDS, "figures of `batching` on elsewhere")
+    assert (found.verdict, found.measured.rpartition("; ")[2]) == (HOLDS, "figures of batching on elsewhere")
 
 
 def test_false_verdicts_are_rare_among_all_claims_of_a_page() -> None:

@@ -63,7 +63,7 @@ def _elsewhere(claim: Claim, rows: Sequence[Asked], comparisons: Sequence[Compar
     """Name the machine of each question that a claim also rests on, where it is not that of the claim's own."""
     machines = {each.question: each.environment.machine for each in comparisons}
     own, others = machines.get(claim.question), dict.fromkeys(each.question for each in rows)
-    named = [f"`{each}` on {machines[each]}" for each in others if machines.get(each, own) != own]
+    named = [f"{each} on {machines[each]}" for each in others if machines.get(each, own) != own]
     return f"figures of {' and '.join(named)}" if named else ""
 
 

@@ -40,7 +40,7 @@ ANY, UNWRITTEN = ", any number of them", ", without converting any"
 
 UNDECIDED = "Undecided."
 
-DOUBT = f", not shown to be by {round(100 * (TIME_MARGIN - 1))} % or more"
+DOUBT = f", not shown to be {round(100 * (TIME_MARGIN - 1))} % faster"
 
 HANDED_OVER = {"path_generator_pool": "pool_from_generator", "load_all": "load_all_from_tensor_slices"}
 """Strategies of ``batching`` that yield NumPy arrays, and those that hand these over to TensorFlow."""
