@@ -107,30 +107,33 @@ def advice(comparisons: Sequence[Comparison]) -> list[Advice]:
 def repeated(lines: Sequence[Advice], comparisons: Sequence[Comparison], others: Sequence[Comparison]) -> list[Advice]:
     """Return the lines with how the same strategies compare on other machines, each by its own trials.
 
-    ``comparisons`` are those that the lines rest on; of the ``others``, those count that measured what they measured.
+    ``comparisons`` are those that the lines rest on; of the ``others``, the first of each machine counts that measured
+    what they measured.
     """
     of = {each.question: each for each in comparisons}
     found = []
     for line in lines:
-        own = of[line.question]
-        alike = [each for each in others if each.question == line.question and each.not_closed == own.not_closed]
-        judged = {
-            each.environment.machine: ratio
-            for each in alike
-            if each.environment.machine != own.environment.machine and (ratio := _held_against(each, line.strategy))
-        }
+        own, judged = of[line.question], dict[str, Judged]()
+        time, _ = _held_against(own, line.strategy)
+        for each in (each for each in others if each.question == line.question):
+            machine, (there, ratio) = each.environment.machine, _held_against(each, line.strategy)
+            alike = (each.not_closed, there) == (own.not_closed, time)
+            if alike and ratio and machine != own.environment.machine:
+                judged.setdefault(machine, ratio)
         found.append(msgspec.structs.replace(line, because=f"{line.because}{_elsewhere(judged)}"))
     return found
 
 
-def _held_against(comparison: Comparison, strategy: str) -> Judged | None:
-    """Return the judgement on a strategy's time in the default case, against its baseline's or its pair's."""
+def _held_against(comparison: Comparison, strategy: str) -> tuple[str, Judged | None]:
+    """Return which time of the default case a strategy is judged by, and the judgement: to its baseline or its pair."""
     _, rows = comparison.cases[0]
     found = headline(rows)
     if not found:
-        return next((row.pair for row in paired(rows) if row.strategy == strategy), None)
-    row = next((row for row in found.rows if row.strategy == strategy and row is not found.baseline), None)
-    return _timed(fitted(found.times), row, found.baseline, over_all=found.over_all) if row else None
+        return "pair", next((row.pair for row in paired(rows) if row.strategy == strategy), None)
+    baseline, same, times, over_all = found
+    row = next((row for row in same if row.strategy == strategy and row is not baseline), None)
+    judged = _timed(fitted(times), row, baseline, over_all=over_all) if row else None
+    return "total" if over_all else "epoch", judged
 
 
 def _elsewhere(judged: Mapping[str, Judged]) -> str:
