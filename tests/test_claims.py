@@ -789,6 +789,8 @@ def test_what_fails_of_an_open_claim_is_said() -> None:
     said = [needed for _, needed in settle([[not_so, unknown], [weakly, unknown], [unknown]])]
     assert [each.startswith(NOT_WHOLE) for each in said] == [True, False, False]
     assert "rounds" in said[0]
+    ((verdict, needed),) = settle([[Part(light(0.62, 1.0)(Difference(0.0, 0.02, 10, 11)))]])
+    assert (verdict, needed.startswith(NOT_WHOLE)) == (OPEN, True), "more than 0.62, and perhaps more than 1"
     ((verdict, needed),) = settle([[weakly, unknown]])
     assert (verdict, needed.startswith(NOT_WHOLE)) == (OPEN, False), "0.06, as it was picked from two"
 

@@ -42,11 +42,15 @@ class NotMeasuredError(Exception):
 
 @dataclass(frozen=True)
 class Shown:
-    """P-values of the possible outcomes for a part of a claim: the smaller, the surer."""
+    """P-values of the possible outcomes for a part of a claim: the smaller, the surer.
+
+    ``not_whole`` is that of *fails or holds in part*, where a test can show it without showing which.
+    """
 
     holds: float = 1.0
     fails: float = 1.0
     partly: float = 1.0
+    not_whole: float = 1.0
 
     @property
     def surest(self) -> float:
@@ -150,9 +154,12 @@ def unchanged(margin: float) -> Test:
 
 def light(margin: float, limit: float) -> Test:
     """Hold if no more than the margin is added, hold in part up to a limit, fail beyond it."""
-    return lambda each: Shown(
-        each.p_below(margin), _twice(each.p_above(limit)), max(_twice(each.p_above(margin)), each.p_below(limit))
-    )
+
+    def test(each: Difference) -> Shown:
+        more = _twice(each.p_above(margin))
+        return Shown(each.p_below(margin), _twice(each.p_above(limit)), max(more, each.p_below(limit)), more)
+
+    return test
 
 
 def within(low: float, high: float) -> Test:
@@ -394,9 +401,10 @@ def _mixed(parts: Sequence[Part]) -> float:
 
 
 def _open(parts: Sequence[Part], level: float) -> str:
-    """Say what would decide an undecided claim. It may still hold in part where one of its parts is shown to fail."""
-    refuted = len(parts) * min((part.shown.fails for part in parts), default=1.0) <= level
-    return f"{NOT_WHOLE}: {_would_decide(parts, level)}" if refuted else _would_decide(parts, level)
+    """Say what would decide an undecided claim. It may still hold in part where a part is shown not to hold."""
+    surest = min((min(part.shown.fails, part.shown.not_whole) for part in parts), default=1.0)
+    needed = _would_decide(parts, level)
+    return f"{NOT_WHOLE}: {needed}" if len(parts) * surest <= level else needed
 
 
 def _would_decide(parts: Sequence[Part], level: float) -> str:
