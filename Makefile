@@ -43,7 +43,7 @@ bench: setup ## Compare on photographs, 4 minutes at a time: make bench MINUTES=
 	@# Exit code 1 says that a strategy went wrong, which the page shows; anything else stops here.
 	$(LOADERS) compare --minutes $(MINUTES) || [ $$? -eq 1 ]
 	$(LOADERS) report
-	@echo "Open it. make bench goes on where this stopped, or measures anew if nothing is left; MINUTES=15 reaches all."
+	@echo "Open it. make bench goes on where this stopped, or measures anew if nothing is left."
 
 full: setup ## Run the full suite under asv, hours; interrupted, the same command continues
 	@$(BIN)/python -m benchmarks._full

@@ -490,6 +490,16 @@ def test_a_budget_goes_to_quick_strategies_then_to_all_and_then_to_what_is_open(
     assert [{each.planned for each in found if each.round == index} for index in (0, 3)] == [{len(quick)}, {len(known)}]
 
 
+def test_every_strategy_has_its_turn_before_any_tells_how_memory_grows(corpus: Corpus) -> None:
+    planned = _staged(corpus, "caching", "read_order")
+    last = [each for each in schedule.blocks(planned, {"caching": [], "read_order": []}) if each.index == 3]
+    assert [each.plan.question for each in last[:2]] == ["caching", "read_order"]
+    assert {each.case["data"] for each in last[:2]} == {"x16"}
+    assert sorted(each.case["data"] for each in last[2:]) == ["x1", "x1", "x4", "x4"]
+    for each in last[:2]:
+        assert set(each.strategies) == set(each.plan.strategies_in(each.case))
+
+
 def test_questions_advance_together_and_calibration_stays_cheap(corpus: Corpus, timed: Timed) -> None:
     planned = _staged(corpus, "calibration", "selection", "resize")
     timed.noise = 0.5

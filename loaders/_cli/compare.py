@@ -120,7 +120,11 @@ def command(
     if minutes:
         again = f"{this_python()} -m loaders {shlex.join(sys.argv[1:])}"
         is_left = _compare.is_left(plans, every)
-        say(f"the {minutes:g} minutes are up; to go on: {again}" if is_left else f"all is measured; anew: {again}")
+        names = {(plan.question, name) for plan in plans for case in plan.cases for name in plan.strategies_in(case)}
+        without = names - {(name, each.strategy) for name, own in every.items() for each in own}
+        lack = f", and {len(without)} of {len(names)} strategies have not had their turn" if without else ""
+        said = f"the {minutes:g} minutes are up{lack}; to go on: {again}"
+        say(said if is_left else f"all is measured; anew: {again}")
     sys.exit(1 if any(each.went_wrong for records in every.values() for each in records) else 0)
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import msgspec
 
 from loaders import _claims, _registry, _rows
-from loaders._compare.plans import Plan
+from loaders._compare.plans import QUICK_ROUNDS, Plan
 from loaders._judge import TIME_MARGIN, Best, Judged, fitted
 from loaders._rows import Row, headline, plain, unprepared
 from loaders._stats import Estimate
@@ -66,10 +66,17 @@ def blocks(plans: Sequence[Plan], records: Records) -> Iterator[Block]:
 
 
 def of_round(plans: Sequence[Plan], records: Records, index: int, looked: dict[str, set[str]]) -> Iterator[Block]:
-    """Yield what is due in a round; ``looked`` keeps what looks have decided, for the rounds that follow."""
-    for plan in plans:
-        if index < plan.rounds:
-            yield from _of_question(plan, index, records, looked)
+    """Yield what is due in a round; ``looked`` keeps what looks have decided, for the rounds that follow.
+
+    In the round in which all strategies of a time budget have their turn, the default cases of all questions come
+    first: the other amounts of data only tell how memory grows.
+    """
+    due = (block for plan in plans if index < plan.rounds for block in _of_question(plan, index, records, looked))
+    yield from sorted(due, key=_is_an_amount) if index == QUICK_ROUNDS else due
+
+
+def _is_an_amount(block: Block) -> bool:
+    return block.plan.staged and block.case != block.plan.cases[0]
 
 
 def is_left(plans: Sequence[Plan], records: Records) -> bool:
