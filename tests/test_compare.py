@@ -6,7 +6,7 @@ import dataclasses
 import itertools
 import math
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,6 +21,7 @@ from loaders._claims import Claim
 from loaders._claims._declare import Found
 from loaders._claims._evidence import Figures, below, part_of
 from loaders._compare import Plan, plans, running, schedule
+from loaders._compare.plans import TURNS
 from loaders._compare.schedule import GIVE_UP_AFTER
 from loaders._corpus import Corpus
 from loaders._errors import InputError
@@ -473,7 +474,7 @@ def test_a_precision_ends_a_case_whose_ratios_reach_it_and_24_rounds_end_all(pla
 
 def _staged(corpus: Corpus, *questions: str) -> list[Plan]:
     small = Corpus(corpus.root, msgspec.structs.replace(corpus.manifest, size="small"))
-    return [_compare.plan(each, small, budgeted=True, fresh=True) for each in questions]
+    return [_compare.plan(each, small, minutes=4, fresh=True) for each in questions]
 
 
 def test_a_budget_goes_to_quick_strategies_then_to_all_and_then_to_what_is_open(corpus: Corpus, timed: Timed) -> None:
@@ -500,6 +501,19 @@ def test_every_strategy_has_its_turn_before_any_tells_how_memory_grows(corpus: C
         assert set(each.strategies) == set(each.plan.strategies_in(each.case))
 
 
+def test_a_large_budget_goes_to_all_strategies_before_quick_ones_run_again(corpus: Corpus, timed: Timed) -> None:
+    small = Corpus(corpus.root, msgspec.structs.replace(corpus.manifest, size="small"))
+    planned = [_compare.plan(each, small, minutes=TURNS, fresh=True) for each in ("caching", "selection")]
+    order = [(each.index, each.plan.question, each.case) for each in schedule.blocks(planned, defaultdict(list))]
+    assert [each[:2] for each in order[:4]] == [(0, "caching"), (0, "selection"), (3, "caching"), (3, "selection")]
+    assert all(each[2] in [plan.cases[0] for plan in planned] for each in order[:4])
+    assert [index for index, _, case in order[4:] if case.get("data") != "x16"] == [0, 0, 1, 1, 1, 2, 2, 2, 3, 3]
+    _compare.run_together(planned, seconds=1e9, clock=timed.clock)
+    again = [_compare.plan(each, small, minutes=4, fresh=True) for each in ("caching", "selection")]
+    assert [each.key for each in again] == [each.key for each in planned], "a smaller budget goes on"
+    assert set(Counter(timed.ran).values()) == {1}
+
+
 def test_questions_advance_together_and_calibration_stays_cheap(corpus: Corpus, timed: Timed) -> None:
     planned = _staged(corpus, "calibration", "selection", "resize")
     timed.noise = 0.5
@@ -513,7 +527,7 @@ def test_questions_advance_together_and_calibration_stays_cheap(corpus: Corpus, 
 
 def test_a_budget_reaches_every_strategy_however_few_rounds_are_asked_for(corpus: Corpus, timed: Timed) -> None:
     small = Corpus(corpus.root, msgspec.structs.replace(corpus.manifest, size="small"))
-    planned = _compare.plan("selection", small, budgeted=True, fresh=True, rounds=1)
+    planned = _compare.plan("selection", small, minutes=4, fresh=True, rounds=1)
     found = _compare.run_together([planned], seconds=1e9, clock=timed.clock)["selection"]
     assert {each.strategy for each in found} == set(_registry.variants("selection"))
 
@@ -765,7 +779,7 @@ def test_what_began_fresh_goes_on_fresh_though_servers_can_fork_again(
 
 def test_importing_that_takes_what_was_left_ends_a_budget(corpus: Corpus, timed: Timed, served: type[Server]) -> None:
     small = Corpus(corpus.root, msgspec.structs.replace(corpus.manifest, size="small"))
-    planned = _compare.plan("selection", small, budgeted=True)
+    planned = _compare.plan("selection", small, minutes=4)
     whole = len(_registry.quick("selection")) * len(planned.cases)
     imports = served.__init__
 

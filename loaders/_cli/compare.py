@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 @click.option(
     "--minutes",
     type=click.FloatRange(min=0, min_open=True),
-    help="Stop after this time: quick strategies in 3 rounds (not at full size), then every strategy, then what is "
-    "still open.",
+    help="Stop after this time: quick strategies in 3 rounds (not at full size), or in one if there are 15 minutes or "
+    "more, then every strategy, then what is still open.",
 )
 @click.option(
     "--until",
@@ -89,7 +89,7 @@ def command(
             outside=how.outside,
             epochs=how.epochs,
             fresh=fresh,
-            budgeted=minutes is not None,
+            minutes=minutes,
             until=until,
         )
         for each in asked

@@ -40,6 +40,9 @@ QUICK_ROUNDS = 3
 """A comparison on a time budget begins with these rounds of the quick strategies: fewer say nothing about how far
 trials differ, nor about how memory grows with the data. Then every strategy runs once."""
 
+TURNS = 15.0
+"""Minutes. On such a budget, or a larger one, every strategy has its turn before a quick one has its second."""
+
 FRESH_ROUNDS = 3
 """Where figures are published, the first rounds of a question's default case start in fresh processes, which alone show
 what a start takes. The same rounds of its other amounts of data do not: with TensorFlow's imports they would take half
@@ -65,6 +68,8 @@ class Plan:
         Whether every trial runs in a fresh process, though it might run in a fork.
     staged
         Whether the quick strategies come first, for a time budget.
+    turns
+        Whether, on this budget, only the first trials of the quick strategies come before those of all others.
     until
         Half the width of a ratio's interval at which it needs no more rounds, as a share; ``None`` if only a verdict
         is asked for.
@@ -81,6 +86,7 @@ class Plan:
     epochs: int = 1
     fresh: bool = False
     staged: bool = False
+    turns: bool = False
     until: float | None = None
 
     def may_fork(self, strategy: str) -> bool:
@@ -240,14 +246,14 @@ def plan(
     fresh: bool = False,
     quick: bool = False,
     only: dict[str, str] | None = None,
-    budgeted: bool = False,
+    minutes: float | None = None,
     until: float | None = None,
 ) -> Plan:
     """Return the plan of a question's comparison; the corpus's size sets what is not given.
 
     With ``only``, only the cases with these values of axes are run. With ``quick``, only the strategies that carry the
-    question's finding are run, and those from ``outside`` files. ``budgeted`` says that there is a time budget: unless
-    figures are to be published, the quick strategies come first. See ``Plan`` for the others.
+    question's finding are run, and those from ``outside`` files. ``minutes`` is the time budget, if any: unless figures
+    are to be published, the quick strategies come first. See ``Plan`` for the others.
 
     Raises
     ------
@@ -259,8 +265,8 @@ def plan(
     quick_ones = _quick(question)
     every = bool(only) or (size.all_cases if all_cases is None else all_cases)
     wanted = (only or {}).items()
-    staged = budgeted and not size.all_cases
-    if until is None and rounds is None and (budgeted or size.all_cases):
+    staged = minutes is not None and not size.all_cases
+    if until is None and rounds is None and (minutes or size.all_cases):
         until = UNTIL
     planned = Plan(
         question=question,
@@ -274,6 +280,7 @@ def plan(
         epochs=epochs or (asked.epochs if size.all_cases else asked.quick_epochs),
         fresh=fresh,
         staged=staged,
+        turns=staged and minutes is not None and minutes >= TURNS,
         until=until,
     )
     if not any(map(planned.strategies_in, planned.cases)):

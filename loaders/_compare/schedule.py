@@ -61,21 +61,36 @@ class Block:
 def blocks(plans: Sequence[Plan], records: Records) -> Iterator[Block]:
     """Yield what is due, in its order. ``records`` may grow while this is read, and must, to get to later rounds."""
     looked: dict[str, set[str]] = {}
-    for index in range(max(each.rounds for each in plans)):
-        yield from of_round(plans, records, index, looked)
+    for index, amounts in _order(plans):
+        for block in of_round(plans, records, index, looked):
+            if amounts is None or amounts == _is_an_amount(block):
+                yield block
 
 
 def of_round(plans: Sequence[Plan], records: Records, index: int, looked: dict[str, set[str]]) -> Iterator[Block]:
-    """Yield what is due in a round; ``looked`` keeps what looks have decided, for the rounds that follow.
+    """Yield what is due in a round; ``looked`` keeps what looks have decided, for the rounds that follow."""
+    for plan in plans:
+        if index < plan.rounds:
+            yield from _of_question(plan, index, records, looked)
+
+
+def _order(plans: Sequence[Plan]) -> Iterator[tuple[int, bool | None]]:
+    """Yield the numbers of rounds, and whether only other amounts than the default are due, or only the default.
 
     In the round in which all strategies of a time budget have their turn, the default cases of all questions come
-    first: the other amounts of data only tell how memory grows.
+    first: the other amounts only tell how memory grows. Where the budget allows for all turns, they come as soon as
+    every question has an answer of its quick strategies, though of a single trial each.
     """
-    due = (block for plan in plans if index < plan.rounds for block in _of_question(plan, index, records, looked))
-    yield from sorted(due, key=_is_an_amount) if index == QUICK_ROUNDS else due
+    quick, turn = [(index, None) for index in range(QUICK_ROUNDS)], QUICK_ROUNDS
+    if any(each.turns for each in plans):
+        yield from ((0, False), (turn, False), (0, True), *quick[1:], (turn, True))
+    else:
+        yield from (*quick, (turn, False), (turn, True))
+    yield from ((index, None) for index in range(turn + 1, max(each.rounds for each in plans)))
 
 
 def _is_an_amount(block: Block) -> bool:
+    """Whether it is one of a time budget that only tells how memory grows with the data."""
     return block.plan.staged and block.case != block.plan.cases[0]
 
 

@@ -41,6 +41,7 @@ ANY, UNWRITTEN = ", any number of them", ", without converting any"
 UNDECIDED = "Undecided."
 
 DOUBT = f", not shown to be {round(100 * (TIME_MARGIN - 1))} % faster"
+"""Added to a gain on another machine that may be less than matters."""
 
 HANDED_OVER = {"path_generator_pool": "pool_from_generator", "load_all": "load_all_from_tensor_slices"}
 """Strategies of ``batching`` that yield NumPy arrays, and those that hand these over to TensorFlow."""
@@ -157,7 +158,7 @@ def matters(comparisons: Sequence[Comparison]) -> str:
             ratio = _words.multiple(ratio_of(figures.ratio("batching", handed, plain, "times")))
             handed_over.append(f"an epoch of `{handed}` takes {ratio} that of `{plain}`")
     longer = " and ".join(handed_over)
-    on = {each.question: f" (on {each.environment.machine})" for each in comparisons}.get("batching", "")
+    on = {each.question: _words.elsewhere(each.environment, "") for each in comparisons}.get("batching", "")
     return (
         "These lines matter where loading takes a good part of the time. A loader that works ahead hides its time "
         "behind the training step, if that leaves it a core, until it takes longer than that; any other adds it to "

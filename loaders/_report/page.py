@@ -120,6 +120,7 @@ def render(
     codes = Markup(environment.get_template("code.html.j2").render(_codes(results)))  # noqa: S704 - it escapes
     sections: list[Markup] = []
     left_out: list[ResultSet] = []
+    said = readme.advised(quoted, everything) if only is None else []
 
     def filled(found: ResultSet, room: Room) -> Markup:
         whole = room.replaced or found.origin.machine == own or found is reference
@@ -130,9 +131,9 @@ def render(
         measured = {each.question: homes[id(each)] for each in answering}
         choices = [each for name, place in measured.items() for each in place.choices if each.question == name]
         origins = {each.question: _words.elsewhere(each.environment, found.origin.machine) for each in answering}
-        told = readme.advised(answering, everything) if answering is quoted else opening.advice(answering)
+        told = said if answering is quoted else opening.advice(answering) if found.answers else []
         values = {"set": part, "answering": answering, "measured": measured, "origins": origins, "choices": choices}
-        values["told"] = told if found.answers else []
+        values["told"] = told
         section = template.render(**values, replaced=replaced, room=room, home=home, only=only)
         return Markup(section)  # noqa: S704 - the template escapes
 

@@ -48,7 +48,7 @@ def parts_of(records: Iterable[Record], strategy: str) -> dict[int, Parts]:
         if record.strategy == strategy and record.status == "ok"
         if record.metrics.epoch_time is not None and record.metrics.steady_time is not None
     ]
-    first, wide = first_epochs(own, spread=False), first_epochs(own)
+    first, wide = _first_epochs(own, "ratio")
     return {
         record.round: (
             record.metrics.convert_time or 0.0,
@@ -60,32 +60,42 @@ def parts_of(records: Iterable[Record], strategy: str) -> dict[int, Parts]:
     }
 
 
-def first_epochs(records: Iterable[Record], scale: Scale = "ratio", *, spread: bool = True) -> dict[int, float]:
+def first_epochs(records: Iterable[Record], scale: Scale) -> dict[int, float]:
     """Return the seconds of the first epoch of one strategy's trials, by ``Record.pairing``, as a fresh process has it.
 
     A reader's process starts fresh, and a fork starts otherwise: until its first batch, ``load_all`` took 2.0 s in
     fresh processes and 1.1 to 1.8 s in forks. So a forked trial counts with what the fresh ones of its strategy took,
     one after the other. As that repeats few samples, they are spread about their mean, on the ``scale`` on which it is
-    taken (``loaders._stats.estimate``), until its 95 % interval is again that of the fresh trials alone, or not at all
-    without ``spread``. Without any fresh ones, forked ones count as they are.
+    taken (``loaders._stats.estimate``), until its 95 % interval is again that of the fresh trials alone. Without any
+    fresh ones, forked ones count as they are.
     """
+    _, wide = _first_epochs(records, scale)
+    return wide
+
+
+def _first_epochs(records: Iterable[Record], scale: Scale) -> tuple[dict[int, float], dict[int, float]]:
+    """Return the first epochs that count for each trial, as they are and spread (``first_epochs``)."""
     found = {each.pairing: each.metrics.epoch_time for each in records}
     known = {index: float(seconds) for index, seconds in sorted(found.items()) if seconds is not None}
     if min(known.values(), default=0.0) <= 0:
-        return known  # no epoch takes no time, but a log may say so
+        return known, known  # no epoch takes no time, but a log may say so
     there, back = (math.log, math.exp) if scale == "ratio" else (float, float)
     fresh = [there(seconds) for index, seconds in known.items() if index >= 0]
     if not fresh or len(fresh) == len(known):
-        return known
+        return known, known
     counted = {index: there(known[index]) if index >= 0 else fresh[~index % len(fresh)] for index in known}
     mean, middle = (math.fsum(each) / len(each) for each in (fresh, counted.values()))
     few, many = len(fresh), len(known)
-    wider = math.sqrt((many - 1) / (few - 1)) * quantile(few) / quantile(many) if spread and few > 1 else 1.0
     least = back(min(fresh)) / 2
-    wide = {index: max(least, back(mean + wider * (each - middle))) for index, each in counted.items()}
-    # What ``least`` has raised must not raise the mean.
-    scaled = back(mean) / back(math.fsum(map(there, wide.values())) / many)
-    return {index: scaled * each for index, each in wide.items()}
+
+    def spread(by: float) -> dict[int, float]:
+        wide = {index: max(least, back(mean + by * (each - middle))) for index, each in counted.items()}
+        # What ``least`` has raised must not raise the mean.
+        scaled = back(mean) / back(math.fsum(map(there, wide.values())) / many)
+        return {index: scaled * each for index, each in wide.items()}
+
+    wider = math.sqrt((many - 1) / (few - 1)) * quantile(few) / quantile(many) if few > 1 else 1.0
+    return spread(1.0), spread(wider)
 
 
 def total(parts: Parts, epochs: int = EPOCHS) -> float:
