@@ -408,14 +408,18 @@ def _open(parts: Sequence[Part], level: float) -> str:
 
 
 def _would_decide(parts: Sequence[Part], level: float) -> str:
-    """Say how many rounds would decide an undecided claim; more than ``ENOUGH`` if that cannot be told."""
+    """Say how many rounds would decide an undecided claim; more than ``ENOUGH`` if that cannot be told.
+
+    Of a ratio only the rounds with both figures count, begun alike: they may be fewer than a comparison has.
+    """
     if any(part.difference and math.isinf(part.difference.error) for part in parts):
         return SINGLE
-    needed = [part.rounds(level) for part in parts]
-    rounds = [each for each in needed if each is not None]
-    if len(rounds) < len(needed) or not any(rounds):
+    needed = [(part.rounds(level), part.difference) for part in parts]
+    rounds = [(each, difference.rounds) for each, difference in needed if each is not None and difference]
+    if any(each is None for each, _ in needed) or not any(each for each, _ in rounds):
         return f"it needs more than {ENOUGH} rounds, if rounds can decide it"
-    return f"{max(rounds)} rounds would decide"
+    most, there = max(rounds)
+    return f"{most} rounds would decide, of which {there} are there"
 
 
 def all_of(*verdicts: Verdict) -> Verdict:
