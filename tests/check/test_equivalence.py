@@ -157,6 +157,20 @@ def test_how_forks_close_is_reported_of_all_strategies_and_decides_nothing() -> 
     assert equivalence.sentences(found) == []
 
 
+def test_what_malloc_holds_by_chance_hides_no_difference_in_the_rest() -> None:
+    """Forks retain 2 MiB more, and malloc holds 0 to 200 MiB of either kind."""
+    random, records = np.random.default_rng(1), []
+    for each in planted(SIX, memory=dict.fromkeys(SIX, (10.0, 12.0))):
+        retained, held = each.metrics.retained_memory or 0, int(random.integers(0, 200 * MIB))
+        metrics = msgspec.structs.replace(each.metrics, retained_memory=retained + held, allocator_held=held)
+        records.append(msgspec.structs.replace(each, metrics=metrics))
+    found = _only(records).pooled
+    assert found["retained_memory"].verdict == "undecided"
+    rest = found[equivalence.NOT_HELD]
+    assert (rest.verdict, rest.margin, rest.value) == ("reported", None, pytest.approx(2 * MIB, rel=0.05))
+    assert equivalence.NOT_HELD not in _only(planted(SIX, memory=LEAN)).pooled, "not every system's malloc can be asked"
+
+
 def test_a_strategy_that_fails_only_in_forks_is_no_equivalence() -> None:
     fresh = planted({**SIX, "bad": 1.0}, memory={**LEAN, "bad": (10.0, 10.0)})
     broken = [
