@@ -209,7 +209,7 @@ def calibration(records: Sequence[Record]) -> Calibration:
     return Calibration(
         question=records[0].question,
         started=min(record.started for record in records),
-        rounds=1 + max(record.round for record in records),
+        rounds=len({record.round for record in records}),
         commit=", ".join(sorted({record.environment.commit[:8] for record in records} - {""})),
         calibrated=calibrated,
     )

@@ -766,6 +766,19 @@ def test_the_undecided_say_how_many_rounds_would_decide() -> None:
     assert _ruling("C5", *_c5(1.05, 0.1 * math.sqrt(ROUNDS / needed) / 2)).verdict == HOLDS
 
 
+def test_of_several_parts_the_one_that_lacks_most_rounds_is_told() -> None:
+    """Rounds count that have both figures: twelve of one ratio, and of another five."""
+
+    def lacking(value: float, rounds: int) -> Part:
+        return part_of(Difference(value, 0.1 / math.sqrt(rounds), 20.0, rounds), below())
+
+    parts = [lacking(-0.055, 12), lacking(-0.07, 5)]
+    totals = [part.rounds(0.05) or 0 for part in parts]
+    assert totals[0] > totals[1]
+    assert totals[1] - 5 > totals[0] - 12
+    assert settle([parts]) == [(OPEN, f"{totals[1]} rounds would decide, of which 5 are there")]
+
+
 def test_what_many_claims_show_is_corrected_for_their_number() -> None:
     """A difference that one claim alone would be decided by is undecided among many."""
     alone = [Part(Shown(holds=0.03))]

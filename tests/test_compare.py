@@ -509,9 +509,21 @@ def test_a_large_budget_goes_to_all_strategies_before_quick_ones_run_again(corpu
     assert all(each[2] in [plan.cases[0] for plan in planned] for each in order[:4])
     assert [index for index, _, case in order[4:] if case.get("data") != "x16"] == [0, 0, 1, 1, 1, 2, 2, 2, 3, 3]
     _compare.run_together(planned, seconds=1e9, clock=timed.clock)
-    again = [_compare.plan(each, small, minutes=4, fresh=True) for each in ("caching", "selection")]
-    assert [each.key for each in again] == [each.key for each in planned], "a smaller budget goes on"
     assert set(Counter(timed.ran).values()) == {1}
+
+
+@pytest.mark.parametrize("budgets", [(TURNS, 4.0), (4.0, TURNS)])
+def test_a_budget_goes_on_where_one_of_another_order_has_ended(
+    corpus: Corpus, timed: Timed, budgets: tuple[float, float]
+) -> None:
+    small = Corpus(corpus.root, msgspec.structs.replace(corpus.manifest, size="small"))
+    for minutes, seconds in zip(budgets, (50.0, 1e9), strict=True):
+        planned = [_compare.plan(each, small, minutes=minutes, fresh=True) for each in ("caching", "selection")]
+        found = _compare.run_together(planned, seconds=seconds, clock=timed.clock)
+    assert set(Counter(timed.ran).values()) == {1}
+    for each in planned:
+        counts = Counter(record.round for record in found[each.question] if record.round < each.whole_rounds)
+        assert counts.total() == each.trials
 
 
 def test_questions_advance_together_and_calibration_stays_cheap(corpus: Corpus, timed: Timed) -> None:

@@ -186,14 +186,15 @@ def test_minutes_are_minutes_and_percent_are_percent(corpus: Any, monkeypatch: p
     asked: list[Any] = []
 
     def run(plans: list[Any], *, seconds: float, **_: Any) -> dict[str, list[Any]]:
-        asked.extend([seconds, plans[0].until])
+        asked.append((seconds, plans[0].until, plans[0].staged, plans[0].turns))
         return {each.question: [] for each in plans}
 
     monkeypatch.setattr("loaders._cli.options.open_corpus", lambda *_, **__: corpus)
     monkeypatch.setattr("loaders._compare.run_together", run)
-    done = CliRunner().invoke(main, ["compare", "selection", "--minutes", "2", "--until", "5%"])
-    assert done.exit_code == 0, done.output
-    assert asked == [120.0, 0.05]
+    for minutes in ("2", "15"):
+        done = CliRunner().invoke(main, ["compare", "selection", "--minutes", minutes, "--until", "5%"])
+        assert done.exit_code == 0, done.output
+    assert asked == [(120.0, 0.05, True, False), (900.0, 0.05, True, True)]
 
 
 @pytest.mark.python

@@ -11,6 +11,7 @@ from loaders import _registry, _words
 from loaders._advise import coverage
 from loaders._advise.choose import Amount, Candidate
 from loaders._advise.words import Source
+from loaders._compare.plans import QUICK_ROUNDS
 from loaders._law import AMOUNTS
 from loaders._rows.figures import first_epochs, is_not_closed, value
 from loaders._trial.imports import is_found
@@ -63,10 +64,14 @@ def runs(records: Iterable[Record], question: str) -> list[list[Record]]:
 def is_whole(run: Sequence[Record]) -> bool:
     """Whether a run has finished a round; trials that were withdrawn later do not undo that.
 
-    The next round begins after the first one; what has no first round is the rest of a run of two commits.
+    The next round begins after the first one, but for that in which all strategies of a time budget have their turn;
+    what has no first round is the rest of a run of two commits.
     """
     counts = Counter(record.round for record in run)
-    return (0 in counts and len(counts) > 1) or max(counts.values()) >= max(1, run[0].planned)
+    if 0 in counts and counts.keys() - {0, QUICK_ROUNDS}:
+        return True
+    planned = {record.round: max(1, record.planned) for record in run}
+    return any(count >= planned[index] for index, count in counts.items())
 
 
 def pick(records: Sequence[Record], question: str, case: Mapping[str, str], own: str) -> list[Record]:

@@ -227,7 +227,8 @@ def _pairs(records: Iterable[Record], strategy: str, metric: str) -> dict[int, t
 def _value(record: Record, metric: str) -> float | None:
     if metric == NOT_HELD:
         kept, held = record.metrics.retained_memory, record.metrics.allocator_held
-        return None if kept is None or held is None else kept - held
+        # What malloc holds can be less than before: memory that it had given back, and has taken into use again.
+        return None if kept is None or held is None else kept - max(0, held)
     value = figures.value(record, metric)
     if value is None or FIGURES[metric].kind != "share":
         return value

@@ -418,8 +418,8 @@ def _would_decide(parts: Sequence[Part], level: float) -> str:
     rounds = [(each, difference.rounds) for each, difference in needed if each is not None and difference]
     if any(each is None for each, _ in needed) or not any(each for each, _ in rounds):
         return f"it needs more than {ENOUGH} rounds, if rounds can decide it"
-    most, there = max(rounds)
-    return f"{most} rounds would decide, of which {there} are there"
+    needs, there = max(rounds, key=lambda each: each[0] - each[1])
+    return f"{needs} rounds would decide, of which {there} are there"
 
 
 def all_of(*verdicts: Verdict) -> Verdict:

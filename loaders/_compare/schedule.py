@@ -1,7 +1,8 @@
 """Which trials come next, from the records that are there. Pure.
 
 A round runs one case at a time, so that what is paired lies close together in time. The order of a question's cases,
-and of the strategies in each, is shuffled afresh in each round. Questions advance together, round by round.
+and of the strategies in each, is shuffled afresh in each round. Questions advance together, round by round, but for the
+turns of all strategies on a time budget.
 """
 
 from __future__ import annotations
@@ -78,8 +79,8 @@ def _order(plans: Sequence[Plan]) -> Iterator[tuple[int, bool | None]]:
     """Yield the numbers of rounds, and whether only other amounts than the default are due, or only the default.
 
     In the round in which all strategies of a time budget have their turn, the default cases of all questions come
-    first: the other amounts only tell how memory grows. Where the budget allows for all turns, they come as soon as
-    every question has an answer of its quick strategies, though of a single trial each.
+    first: the other amounts only tell how memory grows. Where the budget may allow for all turns, they come as soon as
+    the quick strategies have had a first trial, so that no question is left out if it does not.
     """
     quick, turn = [(index, None) for index in range(QUICK_ROUNDS)], QUICK_ROUNDS
     if any(each.turns for each in plans):

@@ -77,7 +77,7 @@ def comparison(records: Sequence[Record], calibration: Calibration | None = None
         size=first.size,
         data=first.data,
         started=min(record.started for record in records),
-        rounds=1 + max(record.round for record in records),
+        rounds=len({record.round for record in records}),
         ranked_by=question.ranked_by,
         epochs=first.epochs,
         # What differs between trials is left to the rows.

@@ -53,6 +53,30 @@ def test_a_run_of_the_default_amount_alone_does_not_displace_one_with_laws_of_me
     assert first.comparisons[0].run == (shown if size == "full" else "new")
 
 
+@pytest.mark.parametrize(("amounts", "shown"), [(1, "old"), (2, "new")])
+def test_a_run_whose_strategies_had_their_turn_is_not_shown_before_its_first_round_is_whole(
+    tmp_path: Path, amounts: int, shown: str
+) -> None:
+    """On a large budget that round goes on after the turns, which are of the default amount."""
+
+    def run(name: str, month: int, ran: list[tuple[int, str]]) -> list[Record]:
+        more: dict[str, Any] = {
+            "started": f"2026-0{month}-01T00:00:00+00:00",
+            "planned": 2,
+            "size": "small",
+            "run": name,
+        }
+        return [
+            record("no_cache", each, time=1.0, question="caching", case={"data": data}, **more) for each, data in ran
+        ]
+
+    write_log(tmp_path, run("old", 1, [(0, "x16"), (0, "x1")]), commit="a" * 40)
+    write_log(tmp_path, run("new", 2, [(0, "x16"), (3, "x16"), (0, "x1")][: 1 + amounts]), commit="b" * 40)
+    first, *_ = sets.collect(tmp_path)
+    assert first.comparisons[0].run == shown
+    assert first.comparisons[0].rounds == {"old": 1, "new": 2}[shown]
+
+
 @pytest.mark.parametrize(
     ("key", "case", "shown"),
     [
