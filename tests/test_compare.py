@@ -651,6 +651,19 @@ def test_one_server_serves_a_round_of_all_questions(corpus: Corpus, runner: Runn
     assert all(each.is_lost for each in served.begun), "none is left"
 
 
+def test_a_round_that_goes_on_after_the_turns_has_new_servers(
+    corpus: Corpus, runner: Runner, served: type[Server]
+) -> None:
+    small = Corpus(corpus.root, msgspec.structs.replace(corpus.manifest, size="small"))
+    planned = [_compare.plan(each, small, minutes=TURNS) for each in ("caching", "selection")]
+    records = _compare.run_together([dataclasses.replace(each, rounds=4) for each in planned])
+    assert len(served.begun) == 6, "rounds 0, 3, 0, 1, 2, 3"
+    ran = [(each.process, each.round) for each in records["caching"] if each.status == "ok"]
+    assert {process for process, _ in ran} == {"forked"}
+    assert list(dict.fromkeys(index for _, index in ran)) == [0, 3, 1, 2]
+    assert len(ran) == next(each.trials for each in planned if each.question == "caching")
+
+
 def test_a_fresh_plan_starts_no_server(planned: Plan, runner: Runner, served: type[Server]) -> None:
     assert {each.process for each in _compare.run(dataclasses.replace(planned, fresh=True))} == {"fresh"}
     assert served.begun == []
