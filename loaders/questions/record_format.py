@@ -289,7 +289,7 @@ def _write_raw(job: Job[Annotated]) -> None:
     _write(job, features)
 
 
-@variant(convert=_write_raw)
+@variant(convert=_write_raw, quick=True)
 def raw_pixels(job: Job[Annotated]) -> Iterable[Batch]:
     """Decoded pixels by ``tobytes``, read by ``tf.io.decode_raw``; height and width are features."""
     import tensorflow as tf
