@@ -472,9 +472,9 @@ def test_a_precision_ends_a_case_whose_ratios_reach_it_and_24_rounds_end_all(pla
     assert all(each.rounds is None or each.rounds > 24 for each in left), "it says how many more rounds it would need"
 
 
-def _staged(corpus: Corpus, *questions: str) -> list[Plan]:
+def _staged(corpus: Corpus, *questions: str, minutes: float = 4, fresh: bool = True) -> list[Plan]:
     small = Corpus(corpus.root, msgspec.structs.replace(corpus.manifest, size="small"))
-    return [_compare.plan(each, small, minutes=4, fresh=True) for each in questions]
+    return [_compare.plan(each, small, minutes=minutes, fresh=fresh) for each in questions]
 
 
 def test_a_budget_goes_to_quick_strategies_then_to_all_and_then_to_what_is_open(corpus: Corpus, timed: Timed) -> None:
@@ -502,8 +502,7 @@ def test_every_strategy_has_its_turn_before_any_tells_how_memory_grows(corpus: C
 
 
 def test_a_large_budget_goes_to_all_strategies_before_quick_ones_run_again(corpus: Corpus, timed: Timed) -> None:
-    small = Corpus(corpus.root, msgspec.structs.replace(corpus.manifest, size="small"))
-    planned = [_compare.plan(each, small, minutes=TURNS, fresh=True) for each in ("caching", "selection")]
+    planned = _staged(corpus, "caching", "selection", minutes=TURNS)
     order = [(each.index, each.plan.question, each.case) for each in schedule.blocks(planned, defaultdict(list))]
     assert [each[:2] for each in order[:4]] == [(0, "caching"), (0, "selection"), (3, "caching"), (3, "selection")]
     assert all(each[2] in [plan.cases[0] for plan in planned] for each in order[:4])
@@ -516,9 +515,8 @@ def test_a_large_budget_goes_to_all_strategies_before_quick_ones_run_again(corpu
 def test_a_budget_goes_on_where_one_of_another_order_has_ended(
     corpus: Corpus, timed: Timed, budgets: tuple[float, float]
 ) -> None:
-    small = Corpus(corpus.root, msgspec.structs.replace(corpus.manifest, size="small"))
     for minutes, seconds in zip(budgets, (50.0, 1e9), strict=True):
-        planned = [_compare.plan(each, small, minutes=minutes, fresh=True) for each in ("caching", "selection")]
+        planned = _staged(corpus, "caching", "selection", minutes=minutes)
         found = _compare.run_together(planned, seconds=seconds, clock=timed.clock)
     assert set(Counter(timed.ran).values()) == {1}
     for each in planned:
@@ -654,8 +652,7 @@ def test_one_server_serves_a_round_of_all_questions(corpus: Corpus, runner: Runn
 def test_a_round_that_goes_on_after_the_turns_has_new_servers(
     corpus: Corpus, runner: Runner, served: type[Server]
 ) -> None:
-    small = Corpus(corpus.root, msgspec.structs.replace(corpus.manifest, size="small"))
-    planned = [_compare.plan(each, small, minutes=TURNS) for each in ("caching", "selection")]
+    planned = _staged(corpus, "caching", "selection", minutes=TURNS, fresh=False)
     records = _compare.run_together([dataclasses.replace(each, rounds=4) for each in planned])
     assert len(served.begun) == 6, "rounds 0, 3, 0, 1, 2, 3"
     ran = [(each.process, each.round) for each in records["caching"] if each.status == "ok"]

@@ -62,10 +62,9 @@ class Forks:
         """Start new servers, and return why one cannot fork, or nothing.
 
         Each round begins with this, and goes on with it after another round: one layout of addresses must not be that
-        of all trials. They import at the same
-        time. ``used`` are the groups whose trials the round runs, by default all: an engine takes several times as long
-        to import as TensorFlow. Each imports what all trials of its group need, whichever of them the round runs. If
-        one cannot fork, none is kept.
+        of all trials. They import at the same time. ``used`` are the groups whose trials the round runs, by default
+        all: an engine takes several times as long to import as TensorFlow. Each imports what all trials of its group
+        need, whichever of them the round runs. If one cannot fork, none is kept.
         """
         self._end()
         self.reason = "" if pages.AVAILABLE else "this system cannot map a fork's pages before it is measured"

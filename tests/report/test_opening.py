@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import random
@@ -548,7 +549,7 @@ def test_what_is_published_follows_from_the_raw_trials() -> None:
     assert published
     comparisons = {each.question: each for each in readme.most_measured(results)}
     lines = opening.advice(list(comparisons.values()))
-    records_of: dict[str, list[Record]] = {}
+    read = functools.cache(lambda machine: log.read(ROOT / "results" / machine / log.NAME))
     assert 6 <= len(lines) <= 13
     assert max(Counter(line.question for line in lines).values()) <= 2, "a reader has time for two of a question"
     for line in lines:
@@ -557,10 +558,7 @@ def test_what_is_published_follows_from_the_raw_trials() -> None:
         comparison_ = comparisons[line.question]
         needs = next(row.optional for row in comparison_.rows if row.strategy == line.strategy)
         assert needs or line.strategy in _registry.quick(line.question), "`make bench` begins with what is advised"
-        machine = comparison_.environment.machine
-        if machine not in records_of:
-            records_of[machine] = log.read(ROOT / "results" / machine / log.NAME)
-        records = records_of[machine]
+        records = read(comparison_.environment.machine)
         case, rows = comparison_.cases[0]
         row = next(each for each in rows if each.strategy == line.strategy)
         reference = (
