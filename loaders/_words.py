@@ -14,7 +14,7 @@ from loaders._resolution import INSTRUMENTS, Reading
 from loaders._resolution import Unit as ReadingUnit
 from loaders._rows import BUSY, Comparison, Disturbed, Row
 from loaders._stats import Estimate
-from loaders._trial.growth import Growth
+from loaders._trial.growth import IN_USE, Growth
 from loaders._trial.machine import PINNED, QUIET
 from loaders._trial.record import Environment
 
@@ -429,10 +429,9 @@ def growth_in_words(growth: Growth) -> str:
     """Return the verdict with the figure that decides it.
 
     ``flat at 12.0 MiB: grows by at most 0.8 MiB per 1000 steps (measured over 400 steps)``, ``growing, in use: 64.0 KiB
-    a step (63.1 to 64.9)``. "No leak" appears only if the memory in use has such a bound; Python's small objects
-    are in use and not in malloc's account, so beside *growing, in use* the bound says nothing.
+    a step (63.1 to 64.9)``. "No leak" appears only if the memory in use has such a bound (see ``growth.IN_USE``).
     """
-    bound = None if growth.verdict == "growing, in use" else growth.in_use_bound
+    bound = None if growth.verdict == IN_USE else growth.in_use_bound
     leaks = "" if bound is None else f"no leak: memory in use grows by at most {gain(bound)}"
     if growth.verdict == "undecided":
         return f"undecided: {growth.message}"

@@ -26,6 +26,7 @@ from loaders._claims._evidence import (
     all_of,
     below,
     both,
+    both_of,
     gain,
     less_than,
     light,
@@ -794,6 +795,35 @@ def test_what_holds_and_fails_elsewhere_holds_in_part_whatever_is_undecided() ->
     assert [verdict for verdict, _ in settle([[so, unknown], [not_so, unknown], [unknown]])] == [OPEN] * 3
     weak = Part(Shown(holds=0.03))
     assert [verdict for verdict, _ in settle([[weak, not_so, unknown]])] == [OPEN]  # picked from three
+
+
+def test_a_part_that_differs_by_less_than_matters_holds_and_is_no_part_that_fails() -> None:
+    slight = part_of(Difference(math.log(1.02), 0.003, 20.0, 21), unchanged(1.05))
+    assert max(slight.shown.holds, slight.shown.fails) < 1e-5
+    unknown = Part(Shown(0.5, 0.5))
+    ((verdict, needed),) = settle([[slight, *[unknown] * 5]], among=30)
+    assert (verdict, needed.startswith(NOT_WHOLE)) == (OPEN, False)
+    assert settle([[slight, slight]]) == [(HOLDS, "")]
+    ((verdict, _),) = settle([[slight, slight, unknown]])
+    assert verdict == OPEN
+    not_so = part_of(Difference(math.log(1.2), 0.003, 20.0, 21), unchanged(1.05))
+    assert settle([[slight, not_so, unknown]]) == [(PARTLY, "")]
+
+
+def test_of_two_conditions_the_less_sure_one_says_how_many_rounds_a_claim_needs() -> None:
+    """While both seem to hold; what one alone refutes is corrected for there being two."""
+
+    def part(value: float, rounds: int = 8) -> Part:
+        return part_of(Difference(value, 0.1 / math.sqrt(rounds), rounds - 1.0, rounds), below())
+
+    sure, open_, wrong = part(-1.0), part(-0.03), part(0.05)
+    assert sure.rounds(0.05) == 0
+    found = both_of(sure, open_)
+    assert found.rounds(0.05) == open_.rounds(0.05)
+    assert (open_.rounds(0.05) or 0) > 8
+    refuted = both_of(sure, wrong)
+    assert (refuted.rounds(0.05) or 0) > (wrong.rounds(0.05) or 0)
+    assert both_of(sure, part(-1.1)).rounds(0.05) == both_of(sure, part(1.0)).rounds(0.05) == 0
 
 
 def test_what_fails_of_an_open_claim_is_said() -> None:

@@ -419,14 +419,16 @@ def test_how_surely_a_ratio_is_not_1_goes_with_it() -> None:
 
 
 def test_a_bound_on_growth_needs_one_of_every_trial() -> None:
-    def judged(index: int, bound: float | None) -> Record:
-        growth = Growth("flat", 0, 0, 0, 0, MIB, 100, bound=bound, in_use_bound=bound and bound / 2)
+    def judged(index: int, bound: float | None, verdict: Verdict = "flat") -> Record:
+        growth = Growth(verdict, 0, 0, 0, 0, MIB, 100, bound=bound, in_use_bound=bound and bound / 2)
         return record("numpy_to_numpy", index, metrics=Metrics(epoch_time=1.0, memory_growth=growth))
 
     (row,) = comparison([judged(0, 10.0), judged(1, 30.0)]).rows
     assert (row.growth_bound, row.in_use_bound) == (30.0, 15.0)
     (row,) = comparison([judged(0, 10.0), judged(1, None)]).rows
     assert (row.growth_bound, row.in_use_bound) == (None, None)
+    (row,) = comparison([judged(0, 10.0), judged(1, 30.0, "growing, in use")]).rows
+    assert row.in_use_bound is None, "malloc's account does not show what grows"
 
 
 def test_what_is_held_after_the_first_step_is_an_estimate_over_trials() -> None:

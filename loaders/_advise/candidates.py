@@ -13,7 +13,7 @@ from loaders._advise.choose import Amount, Candidate
 from loaders._advise.words import Source
 from loaders._compare.plans import QUICK_ROUNDS
 from loaders._law import AMOUNTS
-from loaders._rows.figures import first_epochs, is_not_closed, value
+from loaders._rows.figures import commits, first_epochs, is_not_closed, value
 from loaders._trial.imports import is_found
 from loaders._trial.record import SCHEMA, Record, surroundings
 
@@ -46,13 +46,14 @@ def without_size(case: Mapping[str, str], question: _registry.Question) -> dict[
 def runs(records: Iterable[Record], question: str) -> list[list[Record]]:
     """Return a question's runs that can support an answer, newest first: present schema, at least one whole round.
 
-    Results of two commits or two processors are never joined, even if they continued the same run. A trial that was
-    skipped or ended early could not describe its environment, and is counted with its run.
+    Results of two processors are never joined, even if they continued the same run; of two commits a run has trials
+    only where the package's code is the same. A trial that was skipped or ended early could not describe its
+    environment, and is counted with its run.
     """
     by_run: defaultdict[tuple[str, ...], list[Record]] = defaultdict(list)
     for each in records:
         if each.question == question and each.schema == SCHEMA and each.run:
-            by_run[each.environment.machine, each.environment.commit, each.run, each.size, each.data].append(each)
+            by_run[each.environment.machine, each.run, each.size, each.data].append(each)
     found: list[list[Record]] = []
     for run in by_run.values():
         processors = {each.environment.cpu for each in run} - {""}
@@ -64,8 +65,7 @@ def runs(records: Iterable[Record], question: str) -> list[list[Record]]:
 def is_whole(run: Sequence[Record]) -> bool:
     """Whether a run has finished a round; trials that were withdrawn later do not undo that.
 
-    The next round begins after the first one, but for that in which all strategies of a time budget have their turn;
-    what has no first round is the rest of a run of two commits.
+    The next round begins after the first one, but for that in which all strategies of a time budget have their turn.
     """
     counts = Counter(record.round for record in run)
     if 0 in counts and counts.keys() - {0, QUICK_ROUNDS}:
@@ -224,7 +224,7 @@ def source(run: Sequence[Record], case: Mapping[str, str], found: Sequence[Candi
         environment.machine == own,
         environment.cpu,
         environment.cores,
-        environment.commit[:8],
+        commits(run),
         len({each.round for each in within}),
         min(each.started for each in within),
         run[0].size,

@@ -333,15 +333,16 @@ def reckon(
 def memory_of(candidate: Candidate, law: Law, settings: Settings) -> Estimate | None:
     """Return the memory that the reader's samples need, in batches of the reader's size; ``None`` if unknown.
 
-    Memory that does not depend on the amount of data holds batches, in hand and in buffers, and grows with their size.
-    Smaller batches are never said to need less than was measured, and strategies that yield single elements do not
-    batch.
+    Memory that does not depend on the amount of data holds batches, in hand and in buffers, and grows with their size;
+    where less was measured than these hold, so does what fills them. Smaller batches are never said to need less than
+    was measured, and strategies that yield single elements do not batch.
     """
     predicted, amount = law.at(settings.samples), candidate.largest
     if predicted is None or amount.samples == amount.batches or settings.batch <= candidate.batch:
         return predicted
     slope = law.per_sample.value if law.kind == "linear" and law.per_sample else 0.0
-    reached = min(settings.samples, amount.samples)
+    most = max(amount.samples, law.capacity) if law.kind == "saturating" else amount.samples
+    reached = min(settings.samples, most)
     held, times = law.at(reached) or predicted, settings.batch / candidate.batch - 1
 
     def more(memory: float) -> float:

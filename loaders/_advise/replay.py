@@ -157,7 +157,8 @@ def _bound(trials: Sequence[Record], capacity: int, settings: Settings) -> float
     batched = any(each.metrics.samples == most and each.metrics.batches != most for each in trials)
     if predicted.high is None or not batched or settings.batch <= 32:
         return predicted.high
-    held = found.at(min(samples, most)) or predicted
+    full = max(most, capacity) if found.kind == "saturating" else most
+    held = found.at(min(samples, full)) or predicted
     by_data = 0.0
     if found.kind == "linear":
         below = sorted(points)[-2]

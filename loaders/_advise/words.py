@@ -43,7 +43,7 @@ class Advised(msgspec.Struct, frozen=True):
 
 
 class Source(msgspec.Struct, frozen=True):
-    """Where an answer's figures come from: one run of one question, at one commit, on one processor.
+    """Where an answer's figures come from: one run of one question, of one state of the code, on one processor.
 
     ``peaks`` says how peaks of memory were read; ``given`` holds the environment variables that were set for all;
     ``batch`` is the number of samples in a batch. ``rounds`` is the number that the strategies that were measured most
@@ -227,18 +227,20 @@ def _why(decision: Decision, reckoned: Reckoned, settings: Settings, source: Sou
             f"10 % of it would be one."
         )
     allowed = [name for name, kind in decision.kinds.items() if kind in CHOICE]
+    dear = [name for name, kind in decision.kinds.items() if kind == "not worth installing"]
+    besides = f", besides {len(dear)} not worth installing" if dear else ""
     close = sum(kind in ("recommended", "as good") for kind in decision.kinds.values())
     if len(allowed) == 1:
-        yield f"{winner} is the only strategy{left} that is certain to fit."
+        yield f"{winner} is the only strategy{left} that is certain to fit{besides}."
     elif close > 1:
         these = "those that keep up with training" if decision.bottleneck is False else "these"
         yield (
-            f"Of the {len(allowed)} strategies{left} that are certain to fit, {close} are at most 10 % slower "
+            f"Of the {len(allowed)} strategies{left} that are certain to fit{besides}, {close} are at most 10 % slower "
             f"than the fastest. {winner} is the simplest of {these}."
         )
     else:
         leads = "is the fastest" if decision.decided else "has the shortest time"
-        yield f"{winner} {leads} of the {len(allowed)} strategies{left} that are certain to fit."
+        yield f"{winner} {leads} of the {len(allowed)} strategies{left} that are certain to fit{besides}."
     if not decision.decided:
         yield f"Undecided: {_listed(decision.rivals)} may be faster; more rounds would decide."
     memory, law = reckoned.memory[winner], reckoned.laws[winner]
@@ -254,7 +256,7 @@ def _why(decision: Decision, reckoned: Reckoned, settings: Settings, source: Sou
     yield from _lacking(decision, source)
     if unknown := [name for name, kind in decision.kinds.items() if kind == "memory unknown"]:
         yield f"Left out, as what memory they need is unknown: {_listed(unknown)}."
-    if dear := [name for name, kind in decision.kinds.items() if kind == "not worth installing"]:
+    if dear:
         yield f"Left out, as they fit but are not worth installing: {_listed(dear)}."
     yield from _too_large(decision, settings)
 

@@ -7,6 +7,7 @@ of a page are corrected by Holm's method among themselves.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -176,6 +177,17 @@ def _twice(p: float) -> float:
 def both(*shown: Shown) -> Shown:
     """Combine conditions that must all hold: any of them that fails will do, which is corrected for their number."""
     return Shown(max(each.holds for each in shown), min(1.0, len(shown) * min(each.fails for each in shown)))
+
+
+def both_of(one: Part, other: Part) -> Part:
+    """Return a part that holds if two do, and fails if any fails: what decides it is the less sure one, or that one."""
+    shown = both(one.shown, other.shown)
+    if shown.holds <= shown.fails:
+        least = max(one, other, key=lambda each: each.shown.holds)
+        return Part(shown, least.difference, least.test)
+    failing = min(one, other, key=lambda each: each.shown.fails)
+    test = failing.test
+    return Part(shown, failing.difference, (lambda each: Shown(fails=_twice(test(each).fails))) if test else None)
 
 
 def less_than(figure: Estimate | None, bound: float) -> Difference:
@@ -373,16 +385,21 @@ def settle(claims: Sequence[Sequence[Part]], among: int = 0) -> list[tuple[Verdi
     order = sorted(range(len(claims)), key=surest.__getitem__)
     levels = {index: ALPHA / (max(among, len(claims)) - rank) for rank, index in enumerate(order)}
     least = ALPHA / max(among, len(claims), 1)
+    verdicts = [
+        _verdict(parts, levels[index]) if rejected[index] else "undecided here" for index, parts in enumerate(claims)
+    ]
     return [
-        (_verdict(parts, levels[index]), "") if rejected[index] else ("undecided here", _open(parts, least))
-        for index, parts in enumerate(claims)
+        (verdict, _open(parts, least) if verdict == "undecided here" else "")
+        for verdict, parts in zip(verdicts, claims, strict=True)
     ]
 
 
 def _verdict(parts: Sequence[Part], level: float) -> Verdict:
     if _whole(parts) <= level:
         return all_of(*(part.shown.at(level) for part in parts))
-    return "holds in part"
+    # A ratio that is shown to differ from 1, and by less than matters, may both hold and fail: then it holds.
+    found = {part.shown.at(level / len(parts)) for part in parts}
+    return "holds in part" if {"holds", "does not hold"} <= found else "undecided here"
 
 
 def _whole(parts: Sequence[Part]) -> float:
@@ -395,14 +412,15 @@ def _mixed(parts: Sequence[Part]) -> float:
 
     The two are picked from all parts, so it is corrected for the number of parts.
     """
-    if len(parts) < 2:
-        return 1.0
-    return min(1.0, len(parts) * max(min(part.shown.holds for part in parts), min(part.shown.fails for part in parts)))
+    shown = [part.shown for part in parts]
+    surest = min((max(one.holds, other.fails) for one, other in itertools.permutations(shown, 2)), default=1.0)
+    return min(1.0, len(parts) * surest)
 
 
 def _open(parts: Sequence[Part], level: float) -> str:
     """Say what would decide an undecided claim. It may still hold in part where a part is shown not to hold."""
-    surest = min((min(part.shown.fails, part.shown.not_whole) for part in parts), default=1.0)
+    open_ = [part.shown for part in parts if part.shown.at(level / len(parts)) != "holds"]
+    surest = min((min(shown.fails, shown.not_whole) for shown in open_), default=1.0)
     needed = _would_decide(parts, level)
     return f"{NOT_WHOLE}: {needed}" if len(parts) * surest <= level else needed
 

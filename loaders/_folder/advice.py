@@ -42,11 +42,13 @@ class Change(msgspec.Struct, frozen=True):
 class Again(msgspec.Struct, frozen=True):
     """The answer measured again, with the images that were held out, and what was predicted for these.
 
+    It was run with ``images`` of the ``of`` that were held out; where none were, of those that it was measured with.
     Times are seconds an image once it runs, memory is in bytes. ``problem`` says what went wrong, if anything did, and
     ``vanished`` how many of the images are no longer there.
     """
 
     images: int
+    of: int
     held_out: bool
     time: float | None
     memory: float | None
@@ -72,7 +74,9 @@ class Advice(msgspec.Struct, frozen=True):
     ended
         Why there were no more rounds: ``answered``, ``time`` or ``interrupted``.
     again
-        The answer measured again; ``None`` if there was no time left for it.
+        The answer measured again; ``None`` if there was no time left for it, or it could not be.
+    not_again
+        Why it could not be.
     module
         The name of the file that the loader was written to, without its suffix; empty if there is none.
     """
@@ -88,6 +92,7 @@ class Advice(msgspec.Struct, frozen=True):
     again: Again | None = None
     module: str = ""
     larger: float = 0.0
+    not_again: str = ""
 
 
 def advice(seen: Look, race: Race, ended: str, command: str) -> Advice:
@@ -167,6 +172,7 @@ def again(race: Race, answer: Answer, record: Record | None) -> Again | None:
         problem = f"it needed {needed}, more than the {given} that there are"
     return Again(
         images=images,
+        of=len(race.held_out or race.sample),
         held_out=bool(race.held_out),
         time=metrics.steady_time / metrics.samples if metrics.steady_time and metrics.samples else None,
         memory=metrics.needed_memory,

@@ -84,7 +84,7 @@ def run(
         say(line)
     with log.exclusive(machine.machine_name()):  # from before the sample is drawn: another may be at the same folder
         try:
-            found = race.prepare(wanted, files, seen.rate, seen.heaviest)
+            found = race.prepare(wanted, files, seen.rate, seen.heaviest, len(seen.broken))
         except OSError as error:
             raise InputError(
                 f"cannot keep trials in {log.results_root()}: {error.strerror or error}; name another directory in "
@@ -128,6 +128,8 @@ def _again(given: Advice, name: str, found: Race, seconds: float, told: Callable
         record = found.again(name, seconds, told)
     except KeyboardInterrupt:
         return given
+    except (OSError, InputError) as error:  # of a full disk: the answer is known, and this was only to confirm it
+        return msgspec.structs.replace(given, not_again=str(error))
     return msgspec.structs.replace(given, again=advice.again(found, given.answer, record))
 
 

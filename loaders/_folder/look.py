@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -143,7 +144,7 @@ def _others(folder: Path) -> dict[str, int]:
     for directory, below, names in os.walk(folder, followlinks=True):
         below[:] = files.followed(directory, below)
         found.update(
-            Path(name).suffix.lower() or "no suffix"
+            printable(Path(name).suffix.lower()) or "no suffix"
             for name in names
             if not name.startswith(".") and not name.lower().endswith(files.SUFFIXES)
         )
@@ -169,16 +170,11 @@ def _opened(paths: Sequence[str]) -> tuple[list[tuple[int, int]], int]:
 def _decoded(paths: Sequence[str], height: int, width: int) -> tuple[set[str], int, float]:
     """Decode on all cores, for as long as it may take; return what cannot be, how many were, and how many a second."""
     import cv2
-    import numpy as np
 
     cv2.setNumThreads(1)
 
     def is_read(path: str) -> bool:
-        try:
-            encoded = np.fromfile(path, np.uint8)
-            picture = cv2.imdecode(encoded, cv2.IMREAD_COLOR) if encoded.size else None
-        except (OSError, cv2.error):
-            return False
+        picture = picture_of(path)
         if picture is not None:
             cv2.resize(picture, (width, height), interpolation=cv2.INTER_AREA)
         return picture is not None
@@ -193,6 +189,22 @@ def _decoded(paths: Sequence[str], height: int, width: int) -> tuple[set[str], i
             broken.update(path for path, read in zip(part, pool.map(is_read, part), strict=True) if not read)
             count += len(part)
     return broken, count, count / (time.monotonic() - begun)
+
+
+def picture_of(path: str) -> Any:
+    """Return an image as OpenCV decodes it from memory; ``None`` if it cannot be read.
+
+    Of a JPEG file that is cut off, ``cv2.imread`` returns a picture and ``cv2.imdecode`` none; and on Windows, it opens
+    no path with letters beyond ASCII.
+    """
+    import cv2
+    import numpy as np
+
+    try:
+        encoded = np.fromfile(path, np.uint8)
+        return cv2.imdecode(encoded, cv2.IMREAD_COLOR) if encoded.size else None
+    except (OSError, cv2.error):
+        return None
 
 
 def _size(path: str) -> int:

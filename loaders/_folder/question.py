@@ -15,6 +15,7 @@ from loaders._contract import Quality, check_drawn_from, digest, samples
 from loaders._corpus import Corpus
 from loaders._errors import WrongOutputError
 from loaders._folder import written
+from loaders._folder.look import picture_of
 from loaders._probe import adapt
 from loaders._probe.target import from_file
 from loaders._registry import Batch, Job, Question, Variant, declare_question, variant
@@ -96,7 +97,7 @@ def _decoded(path: str, height: int, width: int) -> Any:
     import cv2
     import numpy as np
 
-    picture = cv2.imread(path)
+    picture = picture_of(path)
     if picture is None:
         return None
     shrinks = picture.shape[0] >= height and picture.shape[1] >= width

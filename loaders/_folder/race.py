@@ -176,13 +176,15 @@ class Race:
     def _law(self, name: str, found: Law) -> Law:
         """Return a loader's law of memory; what few rounds leave open follows from its code, unless they contradict it.
 
-        A loader keeps the pixels of all images, or none but those of some batches.
+        A loader keeps the pixels of all images, or none but those of some batches. What it keeps of a small image is
+        lost in the resolution of a few hundred, and no level: with a million, it is all of the memory.
         """
         amounts = self.amounts[-2:]  # fewer images than that may not fill what holds batches
         before, largest = (self._needed(name, each) for each in (amounts[0], amounts[-1]))
-        if found.kind != "unknown" or name == question.DECODING or len(largest) < ROUNDS_OF_A_LAW or not before:
+        each = self.pixels if name != question.DECODING and written.keeps_all(name) else 0
+        is_open = found.kind == "unknown" or (found.beyond is not None and found.beyond.slope < each)
+        if not is_open or name == question.DECODING or len(largest) < ROUNDS_OF_A_LAW or not before:
             return found
-        each = self.pixels if written.keeps_all(name) else 0
         mean, spread = statistics.fmean(largest), statistics.stdev(largest)
         grown = mean - statistics.fmean(before) - each * (amounts[-1] - amounts[0])
         if grown > resolution(mean) + 2 * spread:
@@ -398,14 +400,16 @@ BLOCK, POINTER, ORDERS = 16, 8, 16
 SAMPLE, HELD_OUT = "sample.json", "held-out.json"
 
 
-def prepare(wanted: Wanted, files: list[File], rate: float, heaviest: Sequence[int] = ()) -> Race:
+def prepare(wanted: Wanted, files: list[File], rate: float, heaviest: Sequence[int] = (), broken: int = 0) -> Race:
     """Draw the sample, write the loaders, and read what an interrupted race has left.
 
     The same folder with the same images is continued, for whatever memory and number of epochs. ``heaviest`` are the
-    bytes of its largest images (``Look``).
+    bytes of its largest images, and ``broken`` is the number of those that cannot be read (``Look``): another look
+    finds more of them, or fewer, as it decodes for a few seconds.
     """
+    every = len(files) + broken
     key = hashlib.sha256(
-        msgspec.json.encode([wanted.folder, wanted.batch, wanted.height, wanted.width, wanted.step, len(files)])
+        msgspec.json.encode([wanted.folder, wanted.batch, wanted.height, wanted.width, wanted.step, every])
     ).hexdigest()[:12]
     directory = log.results_root() / machine.machine_name() / "folders" / key
     shuffled = random.Random(key).sample(files, len(files))  # noqa: S311
@@ -422,15 +426,14 @@ def prepare(wanted: Wanted, files: list[File], rate: float, heaviest: Sequence[i
         _durable.write(directory / SAMPLE, msgspec.json.encode(sample).decode())
     else:
         sample = msgspec.json.decode((directory / SAMPLE).read_bytes(), type=list[File])
-        amounts = (
-            [len(files)] if len(files) // wanted.batch < WHOLE else _parts(len(sample) // wanted.batch, wanted.batch)
-        )
+        amounts = [len(sample)] if len(amounts) == 1 else _parts(len(sample) // wanted.batch, wanted.batch)
+    drawn = set(sample)
     read = look.heaviest([path for path, _ in sample])
     return Race(
         wanted,
         len(files),
         sample,
-        shuffled[len(sample) :],
+        [each for each in shuffled if each not in drawn],
         amounts,
         directory,
         rate,
@@ -459,10 +462,10 @@ def settings_of(wanted: Wanted) -> dict[str, int]:
 def _goes_on(before: Sequence[Record], directory: Path, files: Sequence[File]) -> bool:
     """Whether earlier trials may be joined: recent, of these images as they are, by this processor and software."""
     sample = msgspec.json.decode((directory / SAMPLE).read_bytes(), type=list[File])
-    begun, installed = datetime.fromisoformat(before[0].started), machine.packages()
+    begun, installed, labels = datetime.fromisoformat(before[0].started), machine.packages(), dict(files)
     return (
         datetime.now(UTC) - begun < WITHIN
-        and sample == list(files[: len(sample)])
+        and all(labels.get(path, label) == label for path, label in sample)
         and {each.environment.cpu for each in before} <= {machine.processor(), ""}
         and {each.environment.commit for each in before} == {machine.commit()}
         and all(each.environment.packages in ({}, installed) for each in before)

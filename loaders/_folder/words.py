@@ -81,13 +81,15 @@ def changes(found: Advice) -> Iterator[str]:
             yield f"With {_words.enough(each.memory)}: {each.loader}, {faster} over {found.asked.epochs} epochs."
 
 
-NOT_AGAIN = "It was not measured again."
-"""What is said of an answer that was interrupted, or that left no time for it."""
+def not_again(found: Advice) -> str:
+    """Say that an answer was not measured again: it was interrupted, left no time for it, or could not be."""
+    return f"It was not measured again{f': {found.not_again}' if found.not_again else ''}."
 
 
 def again(found: Again) -> str:
     """Set what was measured again beside what was predicted."""
-    which = f"{found.images} images that were held out" if found.held_out else f"all {found.images} images"
+    several = f"all {found.images} images" if found.images == found.of else f"{found.images} of {found.of} images"
+    which = f"{found.images} images that were held out" if found.held_out else several
     if found.problem:
         gone = f" Images are gone meanwhile ({found.vanished}): run it again when nobody changes the folder."
         why = gone if found.vanished else ""
@@ -118,7 +120,7 @@ def answer(found: Advice) -> list[str]:
     disk = f"It writes {_words.amount(found.disk)} to disk, once." if found.disk else ""
     larger = f"{_words.amount(found.larger)} of that memory are for images larger than those it was measured with."
     said = [head, found.answer.because, larger if found.larger else "", disk, ceiling(found), *changes(found)]
-    said += [again(found.again)] if found.again else [NOT_AGAIN] if found.module else []
+    said += [again(found.again)] if found.again else [not_again(found)] if found.module else []
     return [each for each in [*said, ended(found)] if each]
 
 

@@ -84,7 +84,8 @@ def run(asked: Asked, index: int = 0, *, grows: bool = True, checked: bool = Tru
     Unless it is to be ``checked``, nothing is said of what it delivers but what it raises.
 
     Memory is read between batches, for at most 2 % of the time, so a fast pipeline's epochs may be too short to show
-    how it develops. If ``grows`` is asked and left open, the trial is run again with as many epochs as that takes.
+    how it develops. If ``grows`` is asked and left open, the trial is run again with as many epochs as that takes. If
+    these, which nobody has asked for, run into a limit, the trial without them counts.
 
     Raises
     ------
@@ -98,8 +99,10 @@ def run(asked: Asked, index: int = 0, *, grows: bool = True, checked: bool = Tru
     epochs = _epochs(record, asked) if grows else asked.epochs
     if epochs > asked.epochs:
         longer = msgspec.structs.replace(asked, epochs=epochs)
-        record = run_trial(longer.trial(seed, checked=checked), NO_CORPUS, round=index)
-        _refuse(record, asked, is_first=False)
+        again = run_trial(longer.trial(seed, checked=checked), NO_CORPUS, round=index)
+        if again.status not in ("timed_out", "over_budget"):
+            _refuse(again, asked, is_first=False)
+            return again
     return record
 
 

@@ -51,8 +51,8 @@ class Delivered(msgspec.Struct, frozen=True):
     failed
         What the pipeline raised while it was measured or read again, and ``after`` how many batches.
     whole
-        Whether its batches hold arrays of different lengths, so that their samples could not be told apart, and each
-        counts as one.
+        Whether its arrays do not tell if a batch is one sample or several, because their lengths differ, for example.
+        Its samples could not be told apart, and each batch counts as one.
     unread
         Why its samples could not be compared, though they were to be; then there are no epochs.
     """
@@ -100,16 +100,23 @@ def read(epochs: Iterable[Iterable[Batch]]) -> Delivered:
 
 
 def _is_whole(batch: Batch) -> bool:
-    """Whether a batch counts as one sample though each of its arrays seems to hold several."""
+    """Whether a batch counts as one sample though it may hold several.
+
+    So may an array alone that has the shape of a picture, as a batch of series or of clouds of points has.
+    """
     if len(batch[0]) != 1:
         return False
     shapes: list[tuple[int, ...]] = [
         (len(each),) if isinstance(each, list) else tuple(getattr(each, "shape", ())) for each in batch.arrays
     ]
+    lengths = [each[0] for each in shapes if each]
+    if len(shapes) == 1:
+        return is_picture(shapes[0]) and lengths[0] > 1
+    if len(lengths) < len(shapes):
+        return len(lengths) > 1 and min(lengths) > 1 and len(set(lengths)) == 1  # and a number for all of them
     if sum(map(is_picture, shapes)) == 1:
         return False  # one sample, which is a picture with something beside it
-    lengths = {each[0] if each else 0 for each in shapes}
-    return len(lengths) > 1 and min(lengths) > 1
+    return len(set(lengths)) > 1 and min(lengths) > 1
 
 
 def digests(batch: Batch) -> Iterator[bytes]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal, TypeVar
 
 import msgspec
@@ -172,7 +172,7 @@ def found(plan: asked.Asked, records: Sequence[Record]) -> Found:
             default=None,
         ),
         has_workers=any(each.metrics.peak_memory_tree is not None for each in records),
-        delivered=next(filter(None, map(asked.delivered, measured)), None),
+        delivered=_worst(filter(None, map(asked.delivered, measured))),
         stages=_first(good, "stages", Stages),
         new_pages=_first(good, "new_pages", NewPages),
         samples=last.samples or 0,
@@ -180,6 +180,13 @@ def found(plan: asked.Asked, records: Sequence[Record]) -> Found:
         epochs=max(each.epochs for each in records),
         failure=raised or (f"{bad.status.replace('_', ' ')}: {bad.message}" if bad else ""),
         environment=records[-1].environment,
+    )
+
+
+def _worst(found: Iterable[Delivered]) -> Delivered | None:
+    """Return what the trial delivered whose two epochs differ most: a pipeline may lose samples now and then."""
+    return max(
+        found, key=lambda each: (each.only_first + each.only_second, bool(each.unread), each.twice), default=None
     )
 
 

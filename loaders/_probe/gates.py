@@ -52,7 +52,7 @@ def exit_code(found: Found, judged: Sequence[Gate]) -> int:
     return 3 if any(each.state == "undecided" for each in judged) else 0
 
 
-WHOLE = "its batches hold arrays of different lengths, so their samples cannot be told apart or counted"
+WHOLE = "its arrays do not tell whether a batch is one sample or several, so these cannot be told apart or counted"
 
 
 def _growing(found: Found) -> Gate:

@@ -115,9 +115,11 @@ def repeated(lines: Sequence[Advice], comparisons: Sequence[Comparison], others:
     found = []
     for line in lines:
         own, judged = of[line.question], dict[str, Judged]()
-        time, _ = _held_against(own, line.strategy)
+        case, rows = own.cases[0]
+        time, _ = _held_against(rows, line.strategy)
         for each in (each for each in others if each.question == line.question):
-            machine, (there, ratio) = each.environment.machine, _held_against(each, line.strategy)
+            of_case = next((found for measured, found in each.cases if measured == case), [])
+            machine, (there, ratio) = each.environment.machine, _held_against(of_case, line.strategy)
             alike = (each.not_closed, there) == (own.not_closed, time)
             if alike and ratio and machine != own.environment.machine:
                 judged.setdefault(machine, ratio)
@@ -125,9 +127,8 @@ def repeated(lines: Sequence[Advice], comparisons: Sequence[Comparison], others:
     return found
 
 
-def _held_against(comparison: Comparison, strategy: str) -> tuple[str, Judged | None]:
-    """Return which time of the default case a strategy is judged by, and the judgement: to its baseline or its pair."""
-    _, rows = comparison.cases[0]
+def _held_against(rows: Sequence[Row], strategy: str) -> tuple[str, Judged | None]:
+    """Return which time of a case a strategy is judged by, and the judgement: to its baseline or its pair."""
     found = headline(rows)
     if not found:
         return "pair", next((row.pair for row in paired(rows) if row.strategy == strategy), None)

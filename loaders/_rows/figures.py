@@ -14,7 +14,7 @@ from loaders._rows.declared import EPOCHS, MEASURED
 from loaders._rows.values import Parts, Row
 from loaders._stats import SHORTEST, Estimate, Scale, estimate, quantile
 from loaders._trial import workers
-from loaders._trial.growth import Growth
+from loaders._trial.growth import IN_USE, Growth
 from loaders._trial.metrics import MemoryTrace
 from loaders._trial.record import SCHEMA, Record
 
@@ -171,7 +171,7 @@ def row_of(records: Sequence[Record], variant: _registry.Variant | None, ranked_
         figures=_figures(good, reached, ranked_by, levels, floors[0] if floors else None),
         growth=_growth(judged),
         growth_bound=_greatest([each.bound for each in levels]),
-        in_use_bound=_greatest([each.in_use_bound for each in levels]),
+        in_use_bound=_greatest([None if each.verdict == IN_USE else each.in_use_bound for each in levels]),
         floor=floors[0] if floors else None,
         trace=_thinned(good[-1].metrics.memory_trace) if good else None,
         steps=walks[-1].steps if walks else None,

@@ -150,7 +150,7 @@ class Row(msgspec.Struct, frozen=True):
         The verdicts on memory over the steps; ``None`` if all are undecided, as in short trials.
     growth_bound, in_use_bound
         In bytes per 1000 steps: upper bounds on the growth of memory and of memory in use, if every trial that was long
-        enough has such a bound. "No leak" can be claimed only with the second.
+        enough has such a bound, and no verdict is *growing, in use*. "No leak" can be claimed only with the second.
     status
         The trials' status in words, with the reasons.
     failed

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 Verdict = Literal["flat", "plateau", "growing, in use", "growing, held by the allocator", "growing", "undecided"]
 
+IN_USE: Verdict = "growing, in use"
+"""Beside this verdict ``in_use_bound`` says nothing: Python's small objects are in use and not in malloc's account."""
+
 BLOCKS = 8
 """Number of blocks in a tail."""
 

@@ -117,10 +117,15 @@ def append(path: Path, *records: msgspec.Struct) -> None:
     except OSError as error:
         kept = "earlier trials are kept"
         with contextlib.suppress(OSError):
-            path.with_name(RESERVE).unlink()
+            _reserve(path).unlink()
             _append(path, lines)
             kept = "this trial and the earlier ones are kept"
         raise InputError(_full(path, error, kept)) from error
+
+
+def _reserve(path: Path) -> Path:
+    """Return the reserve of a log's machine; that of a folder lies in ``folders/KEY`` below it."""
+    return next((each / RESERVE for each in path.parents[:3] if (each / RESERVE).exists()), path.with_name(RESERVE))
 
 
 def _full(path: Path, error: OSError, kept: str) -> str:

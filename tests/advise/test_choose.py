@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loaders._advise import candidates, words
-from loaders._advise.choose import CHOICE, Amount, Candidate, Decision, Settings, is_steady, reckon
+from loaders._advise.choose import CHOICE, Amount, Candidate, Decision, Settings, is_steady, memory_of, reckon
+from loaders._law import law
 from tests.advise import golden
 
 MIB = 2**20
@@ -373,8 +374,23 @@ def test_what_fits_but_is_not_worth_installing_is_counted_as_what_it_is() -> Non
     engine = Candidate("engine", needs="grain", amounts=planted(0.0019))
     said = words.answer("batching", {}, [engine, SLOW], Settings(2**30, 0.0), None, "")
     assert said.recommended == "slow"
-    assert "slow is the only strategy that is certain to fit." in said.because
+    assert "slow is the only strategy that is certain to fit, besides 1 not worth installing." in said.because
     assert said.because.endswith("Left out, as they fit but are not worth installing: engine.")
+
+
+def test_buffers_that_no_measured_amount_fills_grow_with_the_batch_too() -> None:
+    """Fourteen batches of 32, measured with fewer samples than these hold."""
+    held, each = 40 * MIB, 0.5 * MIB
+    needed = {count: {index: held + each * min(count, 448) for index in range(4)} for count in (40, 160, 320)}
+    law_ = law(needed, 448)
+    assert law_.kind == "saturating"
+    amounts = [Amount(count, count // 32, values) for count, values in needed.items()]
+    found = Candidate("queue", capacity=448, amounts=amounts)
+    for batch in (64, 256):
+        bound = memory_of(found, law_, Settings(2**30, 0.0, batch, samples=10_000))
+        assert bound
+        assert bound.high
+        assert bound.high >= held + each * 14 * batch
 
 
 def test_what_may_lose_samples_has_another_output() -> None:

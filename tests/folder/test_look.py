@@ -6,12 +6,14 @@ import os
 import shutil
 from pathlib import Path
 
+import cv2
 import msgspec
+import numpy as np
 import pytest
 from PIL import Image
 
 from loaders._errors import InputError
-from loaders._folder import words
+from loaders._folder import question, words
 from loaders._folder.look import _opened, look
 from loaders._folder.written.files import files_of, labels_of
 from tests.folder import made
@@ -105,6 +107,30 @@ def test_names_that_are_not_utf_8_are_counted_and_not_measured(tmp_path: Path) -
         Path(path).unlink(missing_ok=True)
     with pytest.raises(InputError, match="1 have names that are not UTF-8"):
         look(tmp_path, 16, 16)
+
+
+def test_the_suffixes_of_other_files_can_be_printed_whatever_they_are(tmp_path: Path) -> None:
+    made.folder(tmp_path, 2)
+    try:
+        (tmp_path / os.fsdecode(b"2. Ausfl\xfcge")).mkdir()
+        (tmp_path / os.fsdecode(b"notes.\xfc")).write_text("mine")
+    except OSError:
+        pytest.skip("this system's names are UTF-8")
+    seen, _ = look(tmp_path, 16, 16)
+    assert list(seen.others.values()) == [1]
+    msgspec.json.encode(seen)
+
+
+def test_an_image_that_is_cut_off_is_broken_for_the_check_as_for_the_loaders(tmp_path: Path) -> None:
+    """``cv2.imread`` returns a picture of it, and ``cv2.imdecode``, by which the loaders read, none."""
+    noise = np.random.default_rng(0).integers(0, 255, (48, 64, 3)).astype(np.uint8)
+    _, encoded = cv2.imencode(".jpg", noise)
+    whole, cut = tmp_path / "a.jpg", tmp_path / "b.jpg"
+    whole.write_bytes(encoded.tobytes())
+    cut.write_bytes(encoded.tobytes()[:-200])
+    seen, files = look(tmp_path, 16, 16)
+    assert (seen.broken, [Path(path) for path, _ in files]) == (["b.jpg"], [whole])
+    assert [question._decoded(str(each), 16, 16) is None for each in (whole, cut)] == [False, True]
 
 
 def test_links_are_followed_but_not_in_circles_and_a_folder_that_cannot_be_read_is_named(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from loaders._advise.command import source_in_words
 from loaders._corpus import NO_CORPUS
-from loaders._folder import advice, question, race, words
+from loaders._folder import advice, command, question, race, words
 from loaders._folder.look import Look
 from loaders._folder.written.files import files_of
 from loaders._trial import Record, log, machine, run_trial
@@ -198,6 +198,20 @@ def test_what_noise_hides_of_memory_follows_from_the_code() -> None:
     assert verdicts["load_all"] == "linear", "the answer knows what the race knows"
 
 
+def test_pixels_that_the_resolution_hides_in_a_few_images_count_in_millions() -> None:
+    kept = 3 * 16 * 16
+    truth = {**made.QUIET, "load_all": (0.1, 1.0, 20.0, kept / made.MIB)}
+    found = made.raced(made.wanted(step=0.0), AMOUNTS, made.records(AMOUNTS, 6, truth))
+    found.images = 5_000_000
+    reckoned = found.reckoned()
+    assert [reckoned.laws[name].kind for name in ("load_all", "path_generator")] == ["linear", "level"]
+    memory = reckoned.memory["load_all"]
+    assert memory
+    assert memory.value == pytest.approx(20 * made.MIB + 5_000_000 * kept, rel=0.01)
+    assert reckoned.decide(2**30).kinds["load_all"] == "does not fit"
+    assert reckoned.decide(2**32).recommended == "load_all"
+
+
 def test_memory_that_contradicts_the_code_stays_unknown() -> None:
     found = made.raced(made.wanted(step=0.0), AMOUNTS, noisy(8.0, more=3.0)).reckoned()
     assert found.laws["path_generator"].kind != "level"
@@ -237,8 +251,8 @@ def test_images_larger_than_those_of_the_sample_count(tmp_path: Path, monkeypatc
     assert given.answer.recommended == "path_generator"
     assert "300 MiB of that memory are for images larger than those it was measured with." in words.answer(given)
     assert not any("larger than" in each for each in words.answer(advised(tight, trials)))
-    assert words.NOT_AGAIN not in words.answer(given)
-    assert words.NOT_AGAIN in words.answer(msgspec.structs.replace(given, module="loader"))
+    assert not any("measured again" in each for each in words.answer(given))
+    assert "It was not measured again." in words.answer(msgspec.structs.replace(given, module="loader"))
 
     monkeypatch.setenv("LOADERS_RESULTS", str(tmp_path / "results"))
     photos = made.folder(tmp_path / "photos", 60)
@@ -393,6 +407,47 @@ def test_a_race_that_ended_in_its_first_amount_goes_on_with_all_of_them(
     again = race.prepare(asked, files, 10.0)  # and it now seems to be slower
     assert again.records
     assert (again.amounts, again.sample) == (first.amounts, first.sample)
+
+
+def test_a_race_goes_on_though_another_look_finds_more_broken_images(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A look decodes for some seconds; how many images that is depends on what else runs."""
+    monkeypatch.setenv("LOADERS_RESULTS", str(tmp_path / "results"))
+    photos = made.folder(tmp_path / "photos", 40 * made.BATCH)
+    files, asked = files_of(photos), made.wanted(photos)
+    for path, _ in files:
+        os.utime(path, (1e9, 1e9))
+    first = race.prepare(asked, files, 1000.0)
+    _leave(first, first.amounts)
+    broken = {first.sample[3], first.held_out[5]}
+    again = race.prepare(asked, [each for each in files if each not in broken], 1000.0, broken=len(broken))
+    assert again.records
+    assert (again.amounts, again.sample) == (first.amounts, first.sample)
+    assert {*again.held_out} == {*first.held_out} - broken
+    assert not race.prepare(asked, [(path, label + 1) for path, label in files], 1000.0).records, "other labels"
+
+
+@pytest.mark.parametrize(
+    ("images", "of", "held_out", "said"),
+    [(57, 300, False, "on 57 of 300 images,"), (20, 20, False, "on all 20 images,"), (8, 9, True, "on 8 images that")],
+)
+def test_which_images_an_answer_was_measured_again_on_is_said(images: int, of: int, held_out: bool, said: str) -> None:
+    assert said in words.again(advice.Again(images, of, held_out, 0.001, 1e8, None, None))
+
+
+def test_a_full_disk_while_an_answer_is_measured_again_does_not_lose_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = advised(made.wanted(), made.records(AMOUNTS, 6))
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(race.Race, "again", full)
+    found = command._again(given, "load_all", made.raced(made.wanted(), AMOUNTS, []), 60.0, lambda _: None)
+    assert found.answer == given.answer
+    assert found.again is None
+    said = words.answer(msgspec.structs.replace(found, module="loader"))
+    assert "It was not measured again: [Errno 28] No space left on device." in said
 
 
 @given(images=st.integers(100, 10**5), batch=st.integers(1, 64))

@@ -64,3 +64,17 @@ def test_a_later_trial_whose_verdict_is_open_gets_more_epochs_too(monkeypatch: p
     found = list(asked.rounds(PLAN, 3, lambda _: None))
     assert run == [PLAN.epochs, PLAN.epochs, MORE * PLAN.epochs, MORE * PLAN.epochs]
     assert [each.epochs for each in found] == [PLAN.epochs, MORE * PLAN.epochs, MORE * PLAN.epochs]
+
+
+@pytest.mark.parametrize(("status", "kept"), [("timed_out", "ok"), ("over_budget", "ok"), ("failed", "failed")])
+def test_epochs_that_nobody_asked_for_are_no_failure_if_they_run_into_a_limit(
+    monkeypatch: pytest.MonkeyPatch, status: str, kept: str
+) -> None:
+    def run_trial(trial: Trial, *_: object, **__: object) -> Record:
+        made = record(memory_growth=grown("undecided"), memory_trace=_trace(), epoch_time=0.1)
+        return made if trial.epochs == PLAN.epochs else record(status, message="not finished after 40 s")
+
+    monkeypatch.setattr(asked, "run_trial", run_trial)
+    found = asked.run(PLAN)
+    assert found.status == kept
+    assert bool(found.metrics.memory_trace) == (kept == "ok")

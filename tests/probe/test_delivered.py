@@ -39,6 +39,9 @@ def test_batches_whose_samples_cannot_be_told_apart_say_so() -> None:
     pictures = [np.zeros((size, 5, 3)) for size in range(20, 52)]
     assert _read([boxes], [boxes]).whole
     assert _read([pictures], [pictures]).whole
+    beside = (np.zeros((32, 8, 8, 3)), np.zeros(32), np.int64(7))
+    for several in (np.zeros((32, 1024, 3)), np.zeros((64, 48, 1)), beside, (beside[0][..., 0, :], *beside[1:])):
+        assert _read([several], [several]).whole, "a batch, or a picture"
     alone = (np.zeros((224, 224, 3)), np.float32(1))
     for known in (alone, (alone[0], np.zeros(10)), (np.zeros((8, 4)), np.zeros(8)), {"text": "a", "number": 1}):
         assert not _read([known], [known]).whole

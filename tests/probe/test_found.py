@@ -156,6 +156,14 @@ def test_a_limit_is_kept_broken_or_left_open(limits: Limits, records: dict[str, 
     assert exit_code(result, [gate]) == {"kept": 0, "broken": 1, "undecided": 3}[state]
 
 
+def test_one_trial_whose_epochs_differ_makes_a_pipeline_uneven() -> None:
+    """A worker that loses a sample now and then does so in some trials."""
+    unread = Delivered([], [], unread="ValueError: ragged")
+    for others, state in (([SAME, OTHER], "broken"), ([SAME, SAME], "kept"), ([unread, SAME], "undecided")):
+        result = judged(record(), *(record(delivered=each) for each in others))
+        assert [each.state for each in gates(result, Limits(("uneven",)))] == [state]
+
+
 def test_what_steps_cut_off_or_could_not_be_compared_is_no_uneven_epoch() -> None:
     """With a given number of steps an epoch goes on in the stream, and has other samples."""
     cut = msgspec.structs.replace(PLAN, steps=19)

@@ -676,6 +676,10 @@ def test_lines_say_what_other_machines_have_measured_of_the_same() -> None:
     there = msgspec.structs.replace(there, environment=msgspec.structs.replace(there.environment, machine="there"))
     (line,) = opening.repeated(opening.advice([here]), [here], [there])
     assert "; on there 10.0× faster (" in line.because, "than what it was paired with"
+    other = [msgspec.structs.replace(row, case={"scale": "0.5"}) for row in there.rows]
+    elsewhere = msgspec.structs.replace(there, rows=other)
+    (line,) = opening.repeated(opening.advice([here]), [here], [elsewhere])
+    assert "on there" not in line.because, "which has measured another case"
 
 
 def test_what_handing_arrays_over_takes_is_said_where_it_was_measured() -> None:

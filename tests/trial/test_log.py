@@ -125,6 +125,23 @@ def test_a_full_disk_is_a_clear_error() -> None:
         log.append(Path("/dev/full"), RECORD)
 
 
+def test_the_reserve_keeps_the_trial_under_way_in_a_folders_log_too(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, append = results / "mine" / "folders" / "key" / log.NAME, log._append
+
+    def full(path: Path, lines: bytes) -> None:
+        if (results / "mine" / log.RESERVE).exists():
+            raise OSError(28, "No space left on device")
+        append(path, lines)
+
+    with log.exclusive("mine"):
+        monkeypatch.setattr(log, "_append", full)
+        with pytest.raises(InputError, match="this trial and the earlier ones are kept"):
+            log.append(path, RECORD)
+    assert log.read(path) == [RECORD]
+
+
 def test_one_comparison_at_a_time_and_a_killed_one_holds_nothing() -> None:
     code = "from loaders._trial import log\nwith log.exclusive('tested'):\n    print('held', flush=True)\n    input()"
     holder = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)

@@ -53,6 +53,7 @@ def convert(files: Sequence[File]) -> Path:
             _reserve(begun)
             np.save(places, fill(images, files))
             images.flush()
+            del images  # Windows renames no file that is mapped
             places.replace(file.with_suffix(".places.npy"))
             begun.replace(file)
         finally:

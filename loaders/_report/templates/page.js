@@ -458,18 +458,19 @@ const reasonsOf = ({ found, recommended, rivals, bottleneck, measured }, asked) 
   const close = fitting.filter((each) => each.kind === "recommended" || each.kind === "as good").length;
   const those = bottleneck === false ? "those that keep up with training" : "these";
   const leads = rivals.length ? "has the shortest time" : "is the fastest";
+  const dear = found.filter((each) => each.kind === "not worth installing").map((each) => each.name);
+  const aside = dear.length ? `, besides ${dear.length} not worth installing` : "";
   const why =
     fitting.length === 1
-      ? `${recommended} is the only strategy that is certain to fit.`
+      ? `${recommended} is the only strategy that is certain to fit${aside}.`
       : close > 1
-        ? `Of the ${fitting.length} strategies that are certain to fit, ${close} are at most 10 % slower than the fastest. ${recommended} is the simplest of ${those}.`
-        : `${recommended} ${leads} of the ${fitting.length} strategies that are certain to fit.`;
+        ? `Of the ${fitting.length} strategies that are certain to fit${aside}, ${close} are at most 10 % slower than the fastest. ${recommended} is the simplest of ${those}.`
+        : `${recommended} ${leads} of the ${fitting.length} strategies that are certain to fit${aside}.`;
   const doubt = rivals.length ? ` Undecided: ${listed(rivals)} may be faster; more rounds would decide.` : "";
   const rest = lacking.length
     ? ` This covers ${measured} of ${found.length} strategies; what could be used and is not measured there: ${listed(lacking)}.`
     : "";
   const out = unknown.length ? ` Left out, as what memory they need is unknown: ${listed(unknown)}.` : "";
-  const dear = found.filter((each) => each.kind === "not worth installing").map((each) => each.name);
   const kept = dear.length ? ` Left out, as they fit but are not worth installing: ${listed(dear)}.` : "";
   const set = winner.settings ? ` Its process needs ${winner.settings} in its environment.` : "";
   const install = winner.needs ? ` It needs an installation: pip install ${winner.needs}.` : "";
