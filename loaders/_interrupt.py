@@ -17,6 +17,8 @@ def install() -> None:
     _came = False
     signal.signal(signal.SIGTERM, _interrupt)
     signal.signal(signal.SIGINT, _interrupt)  # a shell's background job is started with it ignored
+    if hasattr(signal, "SIGCHLD"):  # what a daemon starts may have it ignored, and nobody would learn how a trial ended
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
 
 def raise_if_any() -> None:

@@ -808,6 +808,9 @@ def test_a_part_that_differs_by_less_than_matters_holds_and_is_no_part_that_fail
     assert verdict == OPEN
     not_so = part_of(Difference(math.log(1.2), 0.003, 20.0, 21), unchanged(1.05))
     assert settle([[slight, not_so, unknown]]) == [(PARTLY, "")]
+    little = part_of(Difference(math.log(0.97), 0.003, 20.0, 21), gain(1.1))
+    for others in ([unknown], [not_so, unknown], [little, unknown]):
+        assert settle([[little, *others]]) == [(PARTLY, "")], "a gain that is smaller than claimed holds in part"
 
 
 def test_of_two_conditions_the_less_sure_one_says_how_many_rounds_a_claim_needs() -> None:

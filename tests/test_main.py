@@ -258,6 +258,19 @@ def test_an_interrupted_comparison_keeps_its_trials_and_is_continued(results: Pa
     assert len({record.run for record in after}) == 1
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="has no such signal")
+@pytest.mark.usefixtures("corpus")
+def test_whoever_ignores_the_ends_of_its_own_children_may_start_it() -> None:
+    """What ignores SIGCHLD hands that down, and nobody would learn that a trial has ended."""
+    asked = ["trial", "selection", "permutation_index", "--size", "tiny", "--deadline", "20"]
+    code = (
+        "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.executable, sys.argv[1:])"
+    )
+    command = [sys.executable, "-c", code, sys.executable, "-m", "loaders", *asked]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stderr + done.stdout
+
+
 SWALLOWS = f"""
 import contextlib, os, signal, time
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
 from loaders._trial import turns
-from loaders._trial.launch import SCRATCH
+from loaders._trial.launch import SCRATCH, scratch
 
 Found = TypeVar("Found")
 Told_co = TypeVar("Told_co", covariant=True)
@@ -37,7 +37,8 @@ def play(partners: Sequence[Partner[Found]]) -> tuple[list[Found], list[turns.Tu
 
     The second one starts when the first has run its first epochs, so nothing is ever measured of both at a time.
     """
-    with tempfile.TemporaryDirectory(prefix=f"{SCRATCH}{os.getpid()}-") as place, contextlib.ExitStack() as open_:
+    own = tempfile.TemporaryDirectory(prefix=f"{SCRATCH}{os.getpid()}-", dir=scratch())
+    with own as place, contextlib.ExitStack() as open_:
         given = [turns.Turns(Path(place, name)) for name in ("first", "second")]
         asked, begun, patience = [], time.monotonic(), None
         for each, partner in zip(given, partners, strict=True):

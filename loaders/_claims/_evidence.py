@@ -399,7 +399,8 @@ def _verdict(parts: Sequence[Part], level: float) -> Verdict:
         return all_of(*(part.shown.at(level) for part in parts))
     # A ratio that is shown to differ from 1, and by less than matters, may both hold and fail: then it holds.
     found = {part.shown.at(level / len(parts)) for part in parts}
-    return "holds in part" if {"holds", "does not hold"} <= found else "undecided here"
+    is_mixed = "holds in part" in found or {"holds", "does not hold"} <= found
+    return "holds in part" if is_mixed else "undecided here"
 
 
 def _whole(parts: Sequence[Part]) -> float:
@@ -408,13 +409,13 @@ def _whole(parts: Sequence[Part]) -> float:
 
 
 def _mixed(parts: Sequence[Part]) -> float:
-    """Return the p-value for one part holding and another failing, in which case the claim holds in part.
+    """Return the p-value for one part holding and another failing, or one holding in part: so does the claim, then.
 
-    The two are picked from all parts, so it is corrected for the number of parts.
+    These are picked from all parts, so it is corrected for the number of parts.
     """
     shown = [part.shown for part in parts]
-    surest = min((max(one.holds, other.fails) for one, other in itertools.permutations(shown, 2)), default=1.0)
-    return min(1.0, len(parts) * surest)
+    apart = (max(one.holds, other.fails) for one, other in itertools.permutations(shown, 2))
+    return min(1.0, len(parts) * min([*apart, *(each.partly for each in shown)], default=1.0))
 
 
 def _open(parts: Sequence[Part], level: float) -> str:

@@ -397,7 +397,7 @@ SEVERAL = 10_000
 BLOCK, POINTER, ORDERS = 16, 8, 16
 """In bytes: what is allocated at least, a place in a list, and one in the orders of this epoch and of the next."""
 
-SAMPLE, HELD_OUT = "sample.json", "held-out.json"
+SAMPLE, PARTS, HELD_OUT = "sample.json", "amounts.json", "held-out.json"
 
 
 def prepare(wanted: Wanted, files: list[File], rate: float, heaviest: Sequence[int] = (), broken: int = 0) -> Race:
@@ -419,21 +419,22 @@ def prepare(wanted: Wanted, files: list[File], rate: float, heaviest: Sequence[i
         text = written.stand_alone(name, f"{name}, as it was measured.", settings_of(wanted))
         _durable.write(directory / f"{name}.py", text)
     before = log.read(directory / log.NAME) if (directory / log.NAME).exists() else []
-    if not before or not _goes_on(before, directory, shuffled):
+    if not before or not (directory / PARTS).exists() or not _goes_on(before, directory, shuffled):
         (directory / log.NAME).unlink(missing_ok=True)
         before = []
         sample = shuffled[: amounts[-1]]
         _durable.write(directory / SAMPLE, msgspec.json.encode(sample).decode())
+        _durable.write(directory / PARTS, msgspec.json.encode(amounts).decode())
     else:
         sample = msgspec.json.decode((directory / SAMPLE).read_bytes(), type=list[File])
-        amounts = [len(sample)] if len(amounts) == 1 else _parts(len(sample) // wanted.batch, wanted.batch)
+        amounts = msgspec.json.decode((directory / PARTS).read_bytes(), type=list[int])
     drawn = set(sample)
     read = look.heaviest([path for path, _ in sample])
     return Race(
         wanted,
         len(files),
         sample,
-        [each for each in shuffled if each not in drawn],
+        [each for each in shuffled if each not in drawn] if len(amounts) > 1 else [],
         amounts,
         directory,
         rate,
@@ -491,13 +492,8 @@ def amounts_of(images: int, batch: int, rate: float, step: float) -> list[int]:
     if batches < WHOLE:
         return [images]
     most = min(max(FEWEST, int(EPOCH / max(batch / rate, step))), MOST, batches - batches // HELD)
-    return _parts(most, batch)
+    return [most // 4 * batch, most // 2 * batch, most * batch]
 
 
 HELD = 5
 """At least this share of the batches is held out: a few images would be one short batch, which takes other times."""
-
-
-def _parts(most: int, batch: int) -> list[int]:
-    """Return three numbers of images: so many batches, half of them and a quarter."""
-    return [most // 4 * batch, most // 2 * batch, most * batch]

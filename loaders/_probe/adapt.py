@@ -205,6 +205,7 @@ class _Keras:
         from keras.src.trainers.data_adapters.py_dataset_adapter import PyDatasetAdapter
 
         self._adapter = PyDatasetAdapter(dataset, shuffle=False)
+        self._is_finite = dataset.num_batches is not None  # else what was made ahead is what comes next
         self._batches: Any = None
 
     def __iter__(self) -> Iterator[Any]:
@@ -215,6 +216,8 @@ class _Keras:
             yield from self._batches
         finally:  # whoever takes the last batch may not ask for another
             self._adapter.on_epoch_end()
+            if self._adapter.enqueuer and self._is_finite:  # as in ``loaders.questions.batching.keras``
+                self._adapter.enqueuer.ready_queue.queue.clear()
 
 
 def _through_adapter(made: Any, name: str, *, bounded: bool) -> Iterable[Any]:

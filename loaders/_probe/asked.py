@@ -85,7 +85,7 @@ def run(asked: Asked, index: int = 0, *, grows: bool = True, checked: bool = Tru
 
     Memory is read between batches, for at most 2 % of the time, so a fast pipeline's epochs may be too short to show
     how it develops. If ``grows`` is asked and left open, the trial is run again with as many epochs as that takes. If
-    these, which nobody has asked for, run into a limit, the trial without them counts.
+    these, which nobody has asked for, run into the deadline, the trial without them counts.
 
     Raises
     ------
@@ -100,7 +100,7 @@ def run(asked: Asked, index: int = 0, *, grows: bool = True, checked: bool = Tru
     if epochs > asked.epochs:
         longer = msgspec.structs.replace(asked, epochs=epochs)
         again = run_trial(longer.trial(seed, checked=checked), NO_CORPUS, round=index)
-        if again.status not in ("timed_out", "over_budget"):
+        if again.status != "timed_out":
             _refuse(again, asked, is_first=False)
             return again
     return record
@@ -116,7 +116,9 @@ def _epochs(record: Record, asked: Asked) -> int:
         return asked.epochs
     needed = max(MORE, math.ceil(4 * MIN_POINTS / seen)) * asked.epochs
     grown, steps = max(1, trace.resident[-1] - trace.resident[0]), max(1, trace.step[-1])
-    most = min(LONGEST / epoch, MOST_STEPS * asked.epochs / steps, MOST_GROWN * asked.epochs / grown)
+    left = max(0.0, asked.deadline - record.seconds) / 2  # a trial does more than its epochs
+    seconds = min(LONGEST, asked.epochs * epoch + left)
+    most = min(seconds / epoch, MOST_STEPS * asked.epochs / steps, MOST_GROWN * asked.epochs / grown)
     return min(needed, max(asked.epochs, int(most)))
 
 

@@ -28,6 +28,10 @@ MEMORY = {
 and with what is used, and what ``memory.stat`` calls the page cache and what of it is shared memory."""
 
 
+LIMITS = ("memory.max", "memory.high", "memory.swap.max", "cpu.max", "cpuset.cpus", "io.max")
+"""The files of a group that limit what its processes take."""
+
+
 @contextlib.contextmanager
 def created(memory_limit: int | None, tasks: int) -> Iterator[Path | None]:
     """Make a group limited to these bytes and tasks (processes and threads); yield ``None`` where none is available."""
@@ -47,6 +51,8 @@ def _create(memory_limit: str, tasks: str) -> Path | None:
     if own is None or not (ROOT / "cgroup.controllers").exists():
         return None
     place = ROOT / own.strip("/")
+    if place != ROOT and any(_is_set(place / each) for each in LIMITS):
+        return None  # the group would lie beside ours, and its processes not be limited as ours are
     name = f"{PREFIX}{os.getpid()}-{secrets.token_hex(4)}"  # two trials of one command may take turns
     group = (place if place == ROOT else place.parent) / name
     _remove_abandoned(group.parent)
@@ -63,21 +69,46 @@ def _create(memory_limit: str, tasks: str) -> Path | None:
     return group
 
 
+def _is_set(limit: Path) -> bool:
+    """Whether a file of a group limits it."""
+    with contextlib.suppress(OSError):
+        return limit.read_text().split()[:1] not in ([], ["max"])
+    return False
+
+
+def quotas() -> Iterator[float]:
+    """Yield the number of processors whose time each group of this process may use, where that is limited."""
+    for inner in _groups("", ROOT):
+        with contextlib.suppress(OSError, ValueError):  # not there, or "max"
+            quota, period = (inner / "cpu.max").read_text().split()
+            yield int(quota) / int(period)
+    for inner in _groups("cpu", ROOT / "cpu"):
+        with contextlib.suppress(OSError, ValueError):
+            quota_, period_ = (int((inner / f"cpu.cfs_{each}_us").read_text()) for each in ("quota", "period"))
+            if quota_ > 0:  # else it is -1
+                yield quota_ / period_
+
+
 def limits() -> Iterator[tuple[int, int]]:
     """Yield the bytes to which each group of this process is limited, and those that it may still take.
 
     A container is such a group, and psutil tells the memory of its host. What the page cache takes of a group is given
     up when its processes need it, unless it is shared memory. The group of a trial does not count.
     """
+    for controller, (place, *names) in MEMORY.items():
+        for inner in _groups(controller, ROOT / place):
+            yield from _limit_of(inner, *names)
+
+
+def _groups(controller: str, root: Path) -> Iterator[Path]:
+    """Yield the groups that this process is in, of a controller of version 1 or (nameless) of version 2."""
     for line in OWN.read_text().splitlines() if OWN.exists() else ():
-        _, controller, own = line.split(":", 2)
-        if controller in MEMORY:
-            place, *names = MEMORY[controller]
-            root = ROOT / place
+        _, controllers, own = line.split(":", 2)
+        if controller in controllers.split(","):
             # In a container the path may be that of the host; its own group is then what is mounted.
             for inner in {Path(own.strip("/")), *Path(own.strip("/")).parents}:
                 if not inner.name.startswith(PREFIX):
-                    yield from _limit_of(root / inner, *names)
+                    yield root / inner
 
 
 def _limit_of(group: Path, limit: str, used: str, cached: str, shared: str) -> Iterator[tuple[int, int]]:

@@ -41,7 +41,8 @@ def go_on(report: str) -> None:
     import runpy
 
     sys.argv[1:] = [report]
-    sys.path[0] = os.getcwd()  # noqa: PTH109 - as `python -m` has it, instead of this file's directory
+    if not sys.flags.safe_path:  # with PYTHONSAFEPATH, no directory stands before those of PYTHONPATH
+        sys.path[0] = os.getcwd()  # noqa: PTH109 - as `python -m` has it, instead of this file's directory
     runpy.run_module("loaders._trial.child", run_name="__main__", alter_sys=True)
 
 

@@ -26,7 +26,7 @@ import psutil
 from loaders._durable import remove_abandoned
 from loaders._errors import InputError
 from loaders._trial import group as groups
-from loaders._trial import keeper, machine, workers
+from loaders._trial import keeper, machine, pagecache, workers
 from loaders._trial.record import Trial
 
 SCRATCH = "loaders-trial-"
@@ -93,8 +93,11 @@ def place(memory_limit: int | None, tasks: int) -> Iterator[Place]:
     try:
         if is_full():
             raise no_room()
-        remove_abandoned(Path(tempfile.gettempdir()), SCRATCH)
-        directory = tempfile.TemporaryDirectory(prefix=f"{SCRATCH}{os.getpid()}-", ignore_cleanup_errors=True)
+        where = scratch()
+        remove_abandoned(Path(where), SCRATCH)
+        directory = tempfile.TemporaryDirectory(
+            prefix=f"{SCRATCH}{os.getpid()}-", dir=where, ignore_cleanup_errors=True
+        )
     except OSError as error:
         raise InputError(
             f"cannot make a directory for the trial: {error.strerror or error}; "
@@ -104,16 +107,36 @@ def place(memory_limit: int | None, tasks: int) -> Iterator[Place]:
         yield Place(Path(path), group)
 
 
+def scratch() -> str:
+    """Return the directory that trials work in: the system's for temporary files, or that which keeps them on disk.
+
+    Some systems keep ``/tmp`` in memory. What a strategy writes there is memory that nobody can reclaim, mapped or not,
+    and reading it says nothing of a disk. Whoever names a directory, as in ``TMPDIR``, has it.
+    """
+    usual = tempfile.gettempdir()
+    if any(os.environ.get(each) for each in ("TMPDIR", "TEMP", "TMP")) or not pagecache.is_in_memory(usual):
+        return usual
+    is_there = os.access(ON_DISK, os.W_OK) and not pagecache.is_in_memory(ON_DISK)
+    return ON_DISK if is_there and shutil.disk_usage(ON_DISK).free >= ENOUGH else usual
+
+
+ENOUGH = 2**30
+"""Bytes of room without which a directory on disk is not preferred."""
+
+ON_DISK = "/var/tmp"  # noqa: S108 - a directory of its own is made there
+"""Where systems with ``/tmp`` in memory keep larger temporary files (Filesystem Hierarchy Standard, 5.15)."""
+
+
 def is_full() -> bool:
     """Whether the disk that trials work on is full."""
-    usage = shutil.disk_usage(tempfile.gettempdir())
+    usage = shutil.disk_usage(scratch())
     return usage.total > 0 and usage.free < ROOM  # one without a limit, such as ramfs, has no size
 
 
 def no_room() -> InputError:
     """Return what says so: whatever fails there says nothing of a strategy."""
     return InputError(
-        f"no room is left in {tempfile.gettempdir()}, where trials work: free space there, or name another directory "
+        f"no room is left in {scratch()}, where trials work: free space there, or name another directory "
         f"in TMPDIR; finished trials are kept"
     )
 

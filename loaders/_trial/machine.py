@@ -131,7 +131,12 @@ def memory() -> int:
 
 
 def cores() -> int:
-    """Return the number of processors that this process may use."""
+    """Return the number of processors whose time this process may use: of a container's quota, what it amounts to."""
+    return min([processors(), *(max(1, round(each)) for each in group.quotas())])
+
+
+def processors() -> int:
+    """Return the number of processors that this process may run on, as TensorFlow counts them."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 0
 
 
@@ -188,8 +193,8 @@ class Activity:
     Attributes
     ----------
     total, busy, stolen
-        Seconds of processor time over all processors: in total, used by processes and the kernel, and given by the
-        hypervisor to other guests.
+        Seconds of processor time over all processors that this process may run on: in total, used by processes and the
+        kernel, and given by the hypervisor to other guests.
     own
         Seconds used by this process, its descendants, and the processes above it that fork, keep and watch it.
     swapped
@@ -208,7 +213,7 @@ class Activity:
 
 def activity() -> Activity:
     """Read what the machine has done so far; this takes a few milliseconds."""
-    times = psutil.cpu_times()._asdict()
+    times = _processor_times()
     total = sum(times.values()) - times.get("guest", 0.0) - times.get("guest_nice", 0.0)  # they are included in `user`
     stolen = times.get("steal")
     paging = _counts(Path("/proc/vmstat"))
@@ -221,6 +226,20 @@ def activity() -> Activity:
         swapped=(paging["pswpin"] + paging["pswpout"]) * os.sysconf("SC_PAGE_SIZE") if "pswpin" in paging else None,
         throttled=sum(int(each) for each in heat if each.isdecimal()) if heat else None,
     )
+
+
+def _processor_times() -> dict[str, float]:
+    """Return the seconds of processor time by use, over the processors that this process may run on."""
+    if len(ALLOWED) < (os.cpu_count() or 0):
+        every = psutil.cpu_times(percpu=True)
+        # Where some are switched off, these have no place among them.
+        if ALLOWED and _text(PROCESSORS / "online") == f"0-{len(every) - 1}":
+            return {name: sum(getattr(every[each], name) for each in ALLOWED) for name in every[0]._fields}
+    return dict(psutil.cpu_times()._asdict())
+
+
+ALLOWED = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set[int]()
+"""The processors that this process may run on; empty where the system does not tell."""
 
 
 def disturbance(
@@ -345,9 +364,20 @@ def processor() -> str:
     with contextlib.suppress(OSError):
         first = CPUINFO.read_text().partition("\n\n")[0]
         found = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in first.splitlines())}
-    name = found.get("model name") or platform.processor() or platform.machine()
+    name = found.get("model name") or _brand() or platform.processor() or platform.machine()
     numbers = {"family": found.get("cpu family"), "model": found.get("model")}
-    return ", ".join([name, *(f"{key} {number}" for key, number in numbers.items() if number)])
+    arm = {key: found.get(f"CPU {key}") for key in ("implementer", "part", "variant")}  # which has no name there
+    return ", ".join([name, *(f"{key} {number}" for key, number in {**numbers, **arm}.items() if number)])
+
+
+def _brand() -> str:
+    """Return the processor's name on macOS, where Python calls all of them ``arm`` or ``i386``; elsewhere nothing."""
+    if sys.platform != "darwin":
+        return ""
+    asked = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
+    with contextlib.suppress(OSError):
+        return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
+    return ""
 
 
 def _allocator() -> str:

@@ -62,23 +62,26 @@ class SampledPeak:
     def __init__(self) -> None:
         self._peak = 0
         self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()  # a sample that was begun before a reset must not undo it
 
     def reset(self) -> None:
         """Start over, sampling in a thread."""
-        self._peak = resident()
+        with self._lock:
+            self._peak = resident()
         if self._thread is None:
             self._thread = threading.Thread(target=self._sample, daemon=True)
             self._thread.start()
 
     def read(self) -> int:
         """Return the highest sample, including one taken now."""
-        self._peak = max(self._peak, resident())
-        return self._peak
+        with self._lock:
+            self._peak = max(self._peak, resident())
+            return self._peak
 
     def _sample(self) -> None:
         pause = threading.Event()
         while not pause.wait(SAMPLING_INTERVAL):
-            self._peak = max(self._peak, resident())
+            self.read()
 
 
 def peak_instrument() -> Peak:

@@ -16,6 +16,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
+import psutil
+
 from loaders._registry import Skip
 
 COLD, WARM = 0.02, 0.98
@@ -107,3 +109,16 @@ def _states(mapped: mmap.mmap, size: int) -> bytes:
     if failed:
         raise OSError(ctypes.get_errno(), "mincore")
     return bytes(states)
+
+
+def is_in_memory(directory: str | Path) -> bool:
+    """Whether the files of a directory lie in memory, as the system tells."""
+    there = os.path.realpath(directory)
+    mounted = [each for each in psutil.disk_partitions(all=True) if _is_below(there, each.mountpoint)]
+    nearest = max(map(len, (each.mountpoint for each in mounted)), default=0)
+    kinds = [each.fstype for each in mounted if len(each.mountpoint) == nearest]
+    return kinds[-1:] in (["tmpfs"], ["ramfs"])  # of two at one place, the later one hides the other
+
+
+def _is_below(path: str, mountpoint: str) -> bool:
+    return path == mountpoint or path.startswith(mountpoint.rstrip(os.sep) + os.sep)

@@ -164,7 +164,7 @@ def start_runtimes(*, pinned: bool) -> dict[str, int]:
 
         for _ in tf.data.Dataset.range(1):  # starts the eager context and the data service's thread pools
             pass
-        threads["TensorFlow"] = machine.cores()
+        threads["TensorFlow"] = machine.processors()
     return threads
 
 

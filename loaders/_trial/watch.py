@@ -40,7 +40,7 @@ TASKS = 32 * PROCESSES
 PRINTED = 2**24
 """Limit in bytes on a trial's printed output; beyond it the output is discarded, so that it cannot fill the disk."""
 
-FULL = "no room is left in TMPDIR"
+FULL = "no room is left where trials work (TMPDIR)"
 
 STILL, IDLE = 60.0, 0.5
 """A trial is ended if its processes together use less than half a second of processor time in a minute: a worker that
@@ -48,6 +48,9 @@ was forked while another thread held a lock waits for ever, and the deadline mus
 
 STOOD_STILL = "stood still"
 """What its message says then: more time would not help."""
+
+SELDOM = 2.0
+"""Seconds between two readings of a tree whose memory has been measured."""
 
 TREE_COST = 10
 """Reading a tree's memory takes at most 1/10 of a core: the kernel walks through every page of every process, a few
@@ -231,8 +234,8 @@ def round_to_ms(seconds: float) -> float:
 def _look_after(running: Running, place: Place, trial: Trial, seen: _Seen) -> Outcome | None:
     """Return why the process must be ended, or ``None`` if it ended by itself.
 
-    Memory is watched until the process reports that it has measured it: what follows, epochs for their time only and
-    the check, is in no figure of memory.
+    Memory is read until the process reports that it has measured it: what follows, epochs for their time only and the
+    check, is in no figure of memory. The limit holds until the end.
     """
     deadline = time.monotonic() + trial.deadline
     family: list[psutil.Process] = []
@@ -249,7 +252,8 @@ def _look_after(running: Running, place: Place, trial: Trial, seen: _Seen) -> Ou
             seen.tree.clear()
         is_hurried, seen.measured = said == 2, said >= 3
         with contextlib.suppress(psutil.Error):
-            is_time = is_hurried or (now >= look_at_tree and not seen.measured)
+            # Once it has measured memory, reading would disturb its epochs: seldom, and only what may exceed the limit.
+            is_time = is_hurried or (now >= look_at_tree and (not seen.measured or _may_exceed(family, trial)))
             # Workers may have come and gone since the last search, and a reading of those before would not count.
             if now >= look_for_children or is_hurried or not family or (is_time and family[1:]):
                 family = running.family()
@@ -260,15 +264,16 @@ def _look_after(running: Running, place: Place, trial: Trial, seen: _Seen) -> Ou
                 begun = time.thread_time()
                 held, absent = memory.tree_memory(family[0], family[1:])
                 if family[1:]:
-                    look_at_tree = now + TREE_COST * (time.thread_time() - begun)
+                    cost = TREE_COST * (time.thread_time() - begun)
+                    look_at_tree = now + (max(cost, SELDOM) if seen.measured else cost)
                     before, family = family, running.family()
                     # What a process shares with one that came or went meanwhile would be missing.
-                    if family == before and absent == lost:
+                    if family == before and absent == lost and not seen.measured:
                         seen.tree.append((now, held))
                         if said:
                             place.readings.write_bytes(b"." * len(seen.tree))
                     lost = absent
-                else:
+                elif not seen.measured:
                     seen.process = seen.process.most(held)
                 # Memory that the system can reclaim does not count against the limit.
                 if trial.memory_limit is not None and held.kept > trial.memory_limit:
@@ -291,6 +296,15 @@ def _look_after(running: Running, place: Place, trial: Trial, seen: _Seen) -> Ou
             died = f"; {gone} of its {len(seen.workers)} worker processes had ended before" if gone else ""
             return Outcome("timed_out", f"{late}{died}; ended")
     return None
+
+
+def _may_exceed(family: Sequence[psutil.Process], trial: Trial) -> bool:
+    """Whether the resident sets of a trial's processes, which are cheap to read, add up to more than its limit."""
+    total = 0
+    for process in family:
+        with contextlib.suppress(psutil.Error):  # it has ended
+            total += memory.resident(process.pid)
+    return trial.memory_limit is not None and total > trial.memory_limit
 
 
 def _processor_time(family: Sequence[psutil.Process]) -> float:

@@ -27,11 +27,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from loaders._contract import OddFiles, Quality, psnr, samples
 from loaders._errors import WrongOutputError
-from loaders._registry import Batch, Case, Job, Question, Variant, variant
+from loaders._registry import Batch, Case, Job, Question, Skip, Variant, variant
 
 if TYPE_CHECKING:
     import numpy as np
@@ -86,8 +87,18 @@ def _prepare(corpus: Corpus, case: Case, seed: int) -> Files:  # noqa: ARG001 - 
     count = COUNTS[which.partition("_")[0]]
     own = [corpus.image_paths[place] for place in corpus.evenly(count)]
     paths = own if which == OWN else corpus.stills(which, count)
+    if case["to"] == "crop" and (small := next((path for path in paths if min(_size(path)) < SIDE), None)):
+        raise Skip(f"{Path(small).name} is smaller than {SIDE}x{SIDE}: nothing of that size can be cut out")
     threads = 1 if case["threads"] == "1" else os.cpu_count() or 1
     return Files(paths, corpus.odd_files(), case["to"], threads)
+
+
+def _size(path: str) -> tuple[int, int]:
+    """Return the width and height that a file tells, which is not decoded."""
+    from PIL import Image
+
+    with Image.open(path) as image:
+        return image.size
 
 
 def _check(job: Job[Files], variant: Variant, batches: Iterable[Batch]) -> Quality:

@@ -317,25 +317,25 @@ def mixed_interleave(job: Job[Records]) -> Iterable[Batch]:
 
 @variant(only=TENSORS)
 def mixed_parallel_reads_no_prefetch(job: Job[Records]) -> Iterable[Batch]:
-    """Elimination experiment: mixed parallel reads without prefetch."""
+    """Elimination experiment: mixed parallel reads without ``prefetch``; tf.data may still read ahead by itself."""
     return _batches(_mixed(_two_parallel(job), job), job, prefetch=False)
 
 
 @variant(only=TENSORS)
 def mixed_interleave_no_prefetch(job: Job[Records]) -> Iterable[Batch]:
-    """Elimination experiment: mixed interleave without prefetch."""
+    """Elimination experiment: mixed interleave without ``prefetch``; tf.data may still read ahead by itself."""
     return _batches(_mixed(_two_interleaved(job), job), job, prefetch=False)
 
 
 @variant(only=TENSORS)
 def mixed_parallel_reads_map_apart(job: Job[Records]) -> Iterable[Batch]:
-    """Elimination experiment: each source of the mixed parallel reads has its own parsing function."""
+    """Elimination experiment: each source of mixed parallel reads is parsed by itself, before the shuffle buffer."""
     return _batches(_mixed([each.map(_parser(job)) for each in _two_parallel(job)], job), job, parsed=True)
 
 
 @variant(only=TENSORS)
 def mixed_interleave_map_apart(job: Job[Records]) -> Iterable[Batch]:
-    """Elimination experiment: each source of the mixed interleave has its own parsing function."""
+    """Elimination experiment: each source of mixed interleave is parsed by itself, before the shuffle buffer."""
     return _batches(_mixed([each.map(_parser(job)) for each in _two_interleaved(job)], job), job, parsed=True)
 
 

@@ -425,7 +425,29 @@ def test_a_race_goes_on_though_another_look_finds_more_broken_images(
     assert again.records
     assert (again.amounts, again.sample) == (first.amounts, first.sample)
     assert {*again.held_out} == {*first.held_out} - broken
+    fewer = race.prepare(asked, files, 1000.0)
+    assert (fewer.amounts, fewer.sample, {*fewer.held_out}) == (first.amounts, first.sample, {*first.held_out})
     assert not race.prepare(asked, [(path, label + 1) for path, label in files], 1000.0).records, "other labels"
+
+
+@pytest.mark.parametrize("first", [9, 10])
+def test_a_race_goes_on_with_the_amounts_that_it_began_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: int
+) -> None:
+    """Nine batches are measured whole, and of ten two are held out; another look may find one image more or less."""
+    monkeypatch.setenv("LOADERS_RESULTS", str(tmp_path / "results"))
+    photos = made.folder(tmp_path / "photos", 10 * made.BATCH)
+    files, asked = files_of(photos), made.wanted(photos)
+    for path, _ in files:
+        os.utime(path, (1e9, 1e9))
+    looks = {9: (files[1:], 1), 10: (files, 0)}
+    (readable, broken), (others, more) = looks.pop(first), next(iter(looks.values()))
+    before = race.prepare(asked, readable, 1000.0, broken=broken)
+    _leave(before, before.amounts)
+    again = race.prepare(asked, others, 1000.0, broken=more)
+    assert again.records
+    assert (again.amounts, again.sample) == (before.amounts, before.sample)
+    assert bool(again.held_out) == (first == 10)
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,15 @@ def test_an_open_verdict_gets_more_epochs_within_time_steps_and_memory(
     assert _epochs(record(**given), PLAN) == int(times * PLAN.epochs)
 
 
+@pytest.mark.parametrize(("deadline", "times"), [(600.0, MORE), (12.0, 1 + 5 / PLAN.epochs), (2.0, 1)])
+def test_more_epochs_leave_a_trial_within_its_deadline(deadline: float, times: float) -> None:
+    """It took two seconds with epochs of one; half of what is left is for what a trial does besides."""
+    given: dict[str, Any] = {"memory_growth": grown("undecided"), "memory_trace": _trace(), "epoch_time": 1.0}
+    first = msgspec.structs.replace(record(**given), seconds=2.0)
+    plan = msgspec.structs.replace(PLAN, deadline=deadline)
+    assert _epochs(first, plan) == int(times * PLAN.epochs)
+
+
 def test_without_a_trace_or_after_a_failure_it_gets_none() -> None:
     assert _epochs(record(memory_trace=None), PLAN) == PLAN.epochs
     unread = record(memory_trace=MemoryTrace([], [], [], None), memory_growth=grown("undecided"))
@@ -66,8 +75,10 @@ def test_a_later_trial_whose_verdict_is_open_gets_more_epochs_too(monkeypatch: p
     assert [each.epochs for each in found] == [PLAN.epochs, MORE * PLAN.epochs, MORE * PLAN.epochs]
 
 
-@pytest.mark.parametrize(("status", "kept"), [("timed_out", "ok"), ("over_budget", "ok"), ("failed", "failed")])
-def test_epochs_that_nobody_asked_for_are_no_failure_if_they_run_into_a_limit(
+@pytest.mark.parametrize(
+    ("status", "kept"), [("timed_out", "ok"), ("over_budget", "over_budget"), ("failed", "failed")]
+)
+def test_epochs_that_nobody_asked_for_are_no_failure_if_they_run_into_the_deadline(
     monkeypatch: pytest.MonkeyPatch, status: str, kept: str
 ) -> None:
     def run_trial(trial: Trial, *_: object, **__: object) -> Record:

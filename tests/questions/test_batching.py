@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -152,6 +153,8 @@ def test_keras_reads_shapes_once_and_before_there_are_workers(monkeypatch: pytes
     calls: list[str] = []
 
     class Adapter:
+        enqueuer = None
+
         def __init__(self, dataset: object, **_: object) -> None:
             """Take what the real one takes."""
 
@@ -173,6 +176,57 @@ def test_keras_reads_shapes_once_and_before_there_are_workers(monkeypatch: pytes
     del abandoned  # as a slow consumer's epoch
     assert [*dataset, *dataset] == [1, 1]
     assert calls == ["shapes", *["begin", "end"] * 3]
+
+
+def test_an_epoch_that_is_given_up_leaves_no_batches_to_the_next() -> None:
+    """Keras keeps what its workers have made ahead; a slow consumer's epoch is given up where it takes long."""
+    import keras
+
+    from loaders.questions.batching.keras import Epochs
+
+    class Numbers(keras.utils.PyDataset):  # type: ignore[misc] # keras ships without types
+        def __len__(self) -> int:
+            return 8
+
+        def __getitem__(self, index: int) -> tuple[Any, Any]:
+            return np.full((2, 1), index, np.float32), np.full(2, index)
+
+    dataset = Epochs(Numbers(workers=2, max_queue_size=4))
+    abandoned = iter(dataset)
+    next(abandoned)
+    time.sleep(0.5)  # they make more
+    del abandoned
+    for _ in range(2):
+        assert [int(labels[0]) for _, labels in dataset] == [*range(8)]
+
+
+PILLOW = '''
+from loaders import variant
+@variant(question="batching", tier={tier!r})
+def planted(job):
+    """Planted by a test."""
+    import numpy as np
+    from PIL import Image
+    data = job.inputs
+    for start in range(0, len(data.paths), job.batch_size):
+        part = range(start, min(start + job.batch_size, len(data.paths)))
+        images = [Image.open(data.paths[each]).convert("RGB").resize((224, 224), Image.BILINEAR) for each in part]
+        yield np.stack([np.asarray(each, np.float32) / 127.5 - 1 for each in images]){wrong}, data.labels[list(part)]
+'''
+
+
+@pytest.mark.parametrize(
+    ("tier", "wrong", "status"),
+    [("same purpose", "", "ok"), ("same purpose", "[..., ::-1]", "wrong_output"), ("identical", "", "wrong_output")],
+)
+def test_whoever_reduces_in_another_way_may_say_so(
+    corpus: Corpus, tmp_path: Path, tier: str, wrong: str, status: str
+) -> None:
+    """Pillow's reduction has no aliases, and OpenCV's has."""
+    (tmp_path / "mine.py").write_text(PILLOW.format(tier=tier, wrong=wrong))
+    record = _trial(corpus, "planted", (str(tmp_path / "mine.py"),))
+    assert record.status == status, record.message
+    assert (record.metrics.psnr is not None) == (status == "ok")
 
 
 DYING = '''

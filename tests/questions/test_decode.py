@@ -1,7 +1,10 @@
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
+import cv2
 import numpy as np
 import pytest
 
@@ -9,7 +12,7 @@ from loaders import _registry
 from loaders._contract import psnr
 from loaders._corpus import Corpus
 from loaders._errors import WrongOutputError
-from loaders._registry import Job
+from loaders._registry import Job, Skip
 from loaders.questions import decode
 
 CASE = {"photographs": "own", "to": "full", "threads": "1"}
@@ -57,6 +60,16 @@ def test_the_order_and_form_are_the_same_whoever_decodes(corpus: Corpus, case: d
     assert len(one) == len(other)
     for ours, theirs in zip(one, other, strict=True):
         assert np.abs(ours.astype(int) - theirs).max() <= decode.SAME_PIXEL
+
+
+def test_from_photographs_that_are_too_small_nothing_is_cut_out(corpus: Corpus, tmp_path: Path) -> None:
+    """A negative beginning would be a strip of the picture, and every decoder's the same."""
+    small = tmp_path / "small.jpg"
+    cv2.imwrite(str(small), np.zeros((200, 300, 3), np.uint8))
+    few = SimpleNamespace(image_paths=[*corpus.image_paths[:5], str(small)], evenly=lambda _: range(6))
+    asked = _registry.find_question("decode")
+    with pytest.raises(Skip, match=r"small\.jpg is smaller than 224x224"):
+        asked.prepare(cast("Corpus", few), {**asked.default_case, "to": "crop"}, 1)
 
 
 def _wrong(kind: str, images: list[Any]) -> list[Any]:

@@ -35,6 +35,18 @@ class TestGroup:
             held = {file.name: file.read_text() for file in made.iterdir()}
         assert held == {"memory.max": "12345", "memory.oom.group": "1", "pids.max": "99", "memory.swap.max": "0"}
 
+    @pytest.mark.parametrize(
+        ("file", "limit"),
+        [("memory.max", "2147483648"), ("cpu.max", "200000 100000"), ("cpuset.cpus", "0-1"), ("io.max", "8:0 rbps=9")],
+    )
+    def test_there_is_none_beside_our_own_where_that_is_limited(self, place: Path, file: str, limit: str) -> None:
+        """A trial would leave it, and run without its limits."""
+        own = place / "terminal.scope" / file
+        for said, is_made in (("max 100000\n", True), ("\n", True), (f"{limit}\n", False)):
+            own.write_text(said)
+            with group.created(1, 1) as made:
+                assert (made is not None) == is_made
+
     def test_what_a_killed_command_has_left_is_removed(self, place: Path) -> None:
         ended = subprocess.Popen([sys.executable, "-c", ""])
         ended.wait()
@@ -123,3 +135,28 @@ def test_without_control_groups_the_machines_memory_is_what_there_is(
     monkeypatch.setattr(group, "OWN", tmp_path / "none")
     assert list(group.limits()) == []
     assert machine.memory() == psutil.virtual_memory().total
+
+
+@pytest.mark.parametrize(
+    ("told", "files", "cores"),
+    [
+        ("0::/app.slice/terminal.scope", {"app.slice/cpu.max": "200000 100000"}, 2),
+        ("0::/", {"cpu.max": "50000 100000"}, 1),
+        ("0::/app.slice", {"app.slice/cpu.max": "max 100000"}, 8),
+        ("0::/app.slice", {"app.slice/cpu.max": "1600000 100000"}, 8),
+        ("4:cpu,cpuacct:/docker/1a", {"cpu/cpu.cfs_quota_us": "300000", "cpu/cpu.cfs_period_us": "100000"}, 3),
+        ("4:cpu,cpuacct:/docker/1a", {"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, 8),
+        ("4:memory:/docker/1a", {"cpu/cpu.cfs_quota_us": "300000", "cpu/cpu.cfs_period_us": "100000"}, 8),
+    ],
+)
+def test_a_containers_quota_is_how_many_processors_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: str, files: dict[str, str], cores: int
+) -> None:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(f"{text}\n")
+    (tmp_path / "own").write_text(f"{told}\n")
+    monkeypatch.setattr(group, "ROOT", tmp_path)
+    monkeypatch.setattr(group, "OWN", tmp_path / "own")
+    monkeypatch.setattr(machine, "processors", lambda: 8)
+    assert machine.cores() == cores

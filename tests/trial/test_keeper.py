@@ -168,3 +168,15 @@ def test_the_process_is_what_python_m_would_have_made(strategy: Strategy, tmp_pa
         f"print(__main__.__spec__.name, sys.path[0] == os.getcwd(), file=open({str(said)!r}, 'w'))\nreturn right"
     )
     assert said.read_text().split() == ["loaders._trial.child", "True"]
+
+
+@EACH_START
+def test_with_a_safe_path_a_trial_runs_the_same_package(
+    strategy: Strategy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not the one that may be installed: what is measured is what the record names."""
+    monkeypatch.setenv("PYTHONSAFEPATH", "1")
+    said = tmp_path / "said"
+    record = strategy(f"print(*sys.path, sep='\\n', file=open({str(said)!r}, 'w'))\nreturn right")
+    assert record.status == "ok", record.message
+    assert said.read_text().splitlines()[0] == str(ROOT)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import AbstractContextManager
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import psutil
@@ -15,7 +18,7 @@ import pytest
 
 from loaders._corpus import Corpus
 from loaders._errors import InputError
-from loaders._trial import Trial, launch
+from loaders._trial import Trial, launch, pagecache
 from loaders._trial.launch import Server
 from loaders._trial.record import Outcome, Progress
 from tests.conftest import EACH_START, ROOT
@@ -95,3 +98,31 @@ def test_opencv_has_one_thread_in_processes_that_a_trial_starts_anew(monkeypatch
     done = subprocess.run(asked, env=launch._variables({}), capture_output=True, text=True, check=True)
     assert int(done.stdout) == 1
     assert "OPENCV_FOR_THREADS_NUM" not in launch._variables({}, pinned=False)
+
+
+@pytest.mark.parametrize(
+    ("in_memory", "named", "room", "where"),
+    [
+        ((), "", 2**40, "usual"),
+        (("usual",), "", 2**40, "disk"),
+        (("usual",), "TMPDIR", 2**40, "usual"),
+        (("usual",), "TMP", 2**40, "usual"),
+        (("usual",), "", 2**20, "usual"),
+        (("usual", "disk"), "", 2**40, "usual"),
+    ],
+)
+def test_trials_work_on_disk_where_temporary_files_lie_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_memory: tuple[str, ...], named: str, room: int, where: str
+) -> None:
+    for name in ("usual", "disk"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "usual"))
+    monkeypatch.setattr(launch, "ON_DISK", str(tmp_path / "disk"))
+    monkeypatch.setattr(pagecache, "is_in_memory", lambda path: Path(path).name in in_memory)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(total=2**41, free=room))
+    for name in ("TMPDIR", "TEMP", "TMP"):
+        monkeypatch.delenv(name, raising=False)
+    if named:
+        monkeypatch.setenv(named, str(tmp_path / "usual"))
+    with launch.place(None, 99) as place:
+        assert place.directory.parent == tmp_path / where

@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import os
 import platform
 import subprocess
 import sys
 import time
 import types
+from collections import namedtuple
 from pathlib import Path
 
 import psutil
@@ -205,6 +207,24 @@ def test_what_else_went_on_is_what_is_left_of_the_processors_time(after: Activit
     assert machine.disturbance(START, after) == found
 
 
+@pytest.mark.parametrize(("online", "found"), [("0-7", (20.0, 1.0)), ("0-6,8", (80.0, 40.0))])
+def test_what_runs_on_processors_that_are_not_ours_is_no_disturbance(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, online: str, found: tuple[float, float]
+) -> None:
+    """As under taskset: two of eight processors, of the others of which four are busy."""
+    times = namedtuple("times", ["user", "system", "idle", "steal"])
+    busy = {0: 1.0, 4: 9.0, 5: 9.0, 6: 9.0, 7: 9.0}
+    every = [times(busy.get(each, 0.0), 0.0, 10.0 - busy.get(each, 0.0), 0.0) for each in range(8)]
+    (tmp_path / "online").write_text(f"{online}\n")
+    monkeypatch.setattr(machine, "PROCESSORS", tmp_path)
+    monkeypatch.setattr(machine, "ALLOWED", {0, 1})
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    whole = times(40.0, 0.0, 40.0, 0.0)
+    monkeypatch.setattr(psutil, "cpu_times", lambda percpu=False: every if percpu else whole)
+    told = machine.activity()
+    assert (told.total, told.busy) == found
+
+
 @pytest.mark.parametrize(("seconds", "found"), [(1.0, (0.1, 0.2, 2.0)), (0.05, (0.3, 0.04, 10.0))])
 def test_shares_are_of_what_was_measured_if_that_is_long_enough_to_tell(
     seconds: float, found: tuple[float, float, float]
@@ -289,6 +309,10 @@ def test_the_process_that_watches_is_no_other(above: int) -> None:
             "AMD EPYC, family 25, model 17",
         ),
         ("model name\t: Some ARM\n", "Some ARM"),
+        (
+            "processor\t: 0\nCPU implementer\t: 0x41\nCPU variant\t: 0x3\nCPU part\t: 0xd0c\n",
+            "the platform's, implementer 0x41, part 0xd0c, variant 0x3",
+        ),
         ("processor\t: 0\n", "the platform's"),
         (None, "the platform's"),
     ],
@@ -302,3 +326,12 @@ def test_a_processor_is_named_with_its_family_and_model(
     if said is not None:
         machine.CPUINFO.write_text(said)
     assert machine.processor() == name
+
+
+def test_on_macos_a_processor_is_named_by_the_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python calls each of them ``arm``."""
+    told = subprocess.CompletedProcess([], 0, stdout="Apple M3 Pro\n")
+    monkeypatch.setattr(machine, "CPUINFO", tmp_path / "none")
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: told)
+    assert machine.processor() == "Apple M3 Pro"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -279,6 +280,29 @@ def test_the_sampler_sees_what_lasts_and_forgets_when_reset() -> None:
     sampler.reset()
     assert sampler.read() - before < 8 * MIB
     assert "sampled" in sampler.method
+
+
+def test_a_sample_that_was_begun_before_a_reset_does_not_undo_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    sampler, begun, go_on = memory.SampledPeak(), threading.Event(), threading.Event()
+    sampler._peak, sampler._thread = 1000, threading.Thread()
+
+    def resident() -> int:
+        if not begun.is_set():
+            begun.set()
+            go_on.wait(10)
+        return 10
+
+    monkeypatch.setattr(memory, "resident", resident)
+    reading = threading.Thread(target=sampler.read)
+    reading.start()
+    assert begun.wait(10)
+    resetting = threading.Thread(target=sampler.reset)
+    resetting.start()
+    resetting.join(0.2)  # it waits for the sample
+    go_on.set()
+    reading.join()
+    resetting.join()
+    assert sampler.read() == 10
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel keeps a peak that can be reset on Linux only")

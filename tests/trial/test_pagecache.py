@@ -3,7 +3,9 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import psutil
 import pytest
 
 from loaders._registry import Skip
@@ -94,3 +96,25 @@ def test_a_cache_that_does_not_follow_is_a_skip_in_words(
     monkeypatch.setattr(pagecache, "resident_share", lambda _: share)
     with pytest.raises(Skip, match="50%"):
         pagecache.bring([str(_file(tmp_path / "a", 1))], state)
+
+
+def test_whether_files_lie_in_memory_is_told_by_what_is_mounted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def mounted(*pairs: tuple[Path, str]) -> None:
+        found = [SimpleNamespace(mountpoint=str(path), fstype=kind) for path, kind in pairs]
+        monkeypatch.setattr(psutil, "disk_partitions", lambda **_: found)
+
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    root = Path(tmp_path.anchor)
+    for kinds, expected in (
+        ([(root, "ext4")], [False, False]),
+        ([(root, "ext4"), (tmp_path, "tmpfs")], [True, True]),
+        ([(root, "overlay"), (tmp_path, "tmpfs"), (inner, "xfs")], [True, False]),
+        ([(root, "ext4"), (Path(f"{tmp_path}x"), "tmpfs")], [False, False]),
+        ([(root, "ext4"), (tmp_path, "tmpfs"), (tmp_path, "ext4")], [False, False]),
+        ([], [False, False]),
+    ):
+        mounted(*kinds)
+        assert [pagecache.is_in_memory(each) for each in (tmp_path, inner)] == expected

@@ -106,6 +106,24 @@ def test_a_strategy_that_takes_too_much_is_ended_and_its_peak_stands_in_the_reco
     assert limit - 150 * MIB < record.metrics.peak_memory < limit + 60 * MIB
 
 
+@EACH_START
+def test_the_limit_holds_after_memory_has_been_measured(strategy: Strategy, tmp_path: Path) -> None:
+    """Of epochs that are repeated for their time, and of the check, no figure is kept."""
+    count = tmp_path / "epochs"
+    again = (
+        f"with open({str(count)!r}, 'a+') as file:\n"
+        "    file.write('x')\n"
+        "    epoch = file.tell()\n"
+        "if epoch > 6:\n"
+        "    sys.path.append(np.ones(2**26))\n"
+        "    time.sleep(5)\n"
+    )
+    record = strategy(f"{again}return right", epochs=2, memory_limit=450 * MIB, deadline=60.0)
+    assert count.stat().st_size == 7
+    assert record.status == "over_budget", record.message
+    assert "450 MiB allowed" in record.message
+
+
 def test_what_the_kernel_ends_at_its_limit_is_over_budget(
     strategy: Strategy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,6 +28,8 @@ class Epochs:
             yield from self._dataset
         finally:  # also where an epoch is not read to its end: the next one could not begin
             self._adapter.on_epoch_end()
+            if self._adapter.enqueuer:  # it keeps what was made ahead, and the next epoch would begin with that
+                self._adapter.enqueuer.ready_queue.queue.clear()
 
 
 QUEUE, SHORT = 10, 2

@@ -11,7 +11,7 @@ from loaders.questions.batching import Files, _load
 
 @variant(optional=("spdl",))
 def spdl_threads(job: Job[Files]) -> Iterable[Batch]:
-    """SPDL ``PipelineBuilder``: as many images at a time as there are cores, batches of 32, three of them ahead."""
+    """SPDL ``PipelineBuilder``: an image at a time on each core, batches of 32; its queues hold about ten."""
     import os
 
     import numpy as np
@@ -19,6 +19,7 @@ def spdl_threads(job: Job[Files]) -> Iterable[Batch]:
 
     data, cores = job.inputs, os.cpu_count() or 1
 
+    # Beside the three of its sink, the queue behind each stage holds two, and each stage another one that waits.
     def load(index: int) -> tuple[Any, Any]:
         return _load(data, index), data.labels[index]
 

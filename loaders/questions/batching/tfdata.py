@@ -48,7 +48,10 @@ def tfdata_paths_autotune(job: Job[Files]) -> Iterable[Batch]:
 
 @variant(tier="same purpose")
 def tfdata_reduced(job: Job[Files]) -> Iterable[Batch]:
-    """tf.data with ``decode_jpeg(ratio=…)``: the smallest of four sizes that covers 224x224, whole below 448 pixels."""
+    """tf.data with ``decode_jpeg(ratio=…, fancy_upscaling=False)``: the smallest of four sizes that covers 224x224.
+
+    A photograph of less than 448 pixels is decoded whole, as all are that ship with scikit-image.
+    """
     import tensorflow as tf
 
     return _tfdata(job, tf.data.AUTOTUNE, _native_reduced_steps)
