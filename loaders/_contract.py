@@ -10,12 +10,12 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 
 from loaders._errors import WrongOutputError
-from loaders._units import Quantity, Share
+from loaders._units import Quantity, Share, Word
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,7 +41,7 @@ class OddFiles(msgspec.Struct, frozen=True):
     """
 
     turned: bool
-    rejected: list[str]
+    rejected: Annotated[list[Word], msgspec.Meta(max_length=20)]
 
 
 Documented = Literal[

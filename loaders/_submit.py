@@ -44,8 +44,8 @@ VARIABLES = {
 ALLOCATORS = ("LD_PRELOAD", "PYTHONMALLOC", "GLIBC_TUNABLES")
 """A trial in which one of these is something else is not handed in: its memory would be read as another allocator's."""
 
-RESERVED = re.compile(r"reference.*|github.*|con|prn|aux|nul|com[0-9]|lpt[0-9]")
-"""Names of the project's own machines, and names that are no folder under Windows."""
+RESERVED = re.compile(r"reference.*|github.*|local|con|prn|aux|nul|com[0-9]|lpt[0-9]")
+"""Names of the project's own machines, everybody's unless they choose one, and what is no folder under Windows."""
 
 CPU = re.compile(r"[A-Za-z0-9 .,:;=+()@/_-]{0,90}")
 PLAIN = re.compile(r"[A-Za-z0-9 .,:;=+()@_-]{0,60}")

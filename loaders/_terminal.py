@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 from rich import box
-from rich.console import Console
+from rich.console import Console as RichConsole
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -64,6 +64,7 @@ from loaders._words import (
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from loaders._advise.words import Answer
     from loaders._faults import FaultTally
     from loaders._folder.advice import Advice
     from loaders._probe.found import Found
@@ -73,6 +74,15 @@ T = TypeVar("T")
 
 CALM = 2
 """How often a second a progress bar is drawn, while trials are measured that could use the core."""
+
+
+class Console(RichConsole):
+    """One whose closed pipe ends the command as any other does: rich would end it with 1, a result of its own."""
+
+    def on_broken_pipe(self) -> None:
+        """Let the command handle it."""
+        raise BrokenPipeError
+
 
 # What trials, files and systems say is shown as it is: never as markup, however many brackets are in it.
 PLAIN = partial(Console, markup=False, highlight=False, emoji=False)
@@ -232,6 +242,25 @@ def show_probe(found: Found, judged: Sequence[Gate]) -> None:
     for name, state, why in words.gate_lines(judged):
         _output.print(f"{name}: {state}: {why}", soft_wrap=True)
     _output.print(words.conditions(found), soft_wrap=True)
+
+
+def show_answer(answer: Answer) -> None:
+    """Show which strategy to use, and every strategy."""
+    from loaders._advise.command import source_in_words, table
+
+    head = f"Use {answer.recommended}" if answer.recommended else "Nothing can be recommended"
+    doubt = " (undecided)" if answer.recommended and not answer.decided else ""
+    _output.print(f"{head}{doubt}.", style="bold")
+    _output.print(" ".join(filter(None, [answer.because, answer.beyond])))
+    have = answer.settings
+    step = duration(have.step) if have.step else "none"
+    case = case_in_words(answer.case)
+    _output.print(
+        f"\nFor {answer.question}{f', {case}' if case else ''}: memory {amount(have.memory)}, step {step}, "
+        f"batch {have.batch}, {have.samples} samples, {have.epochs} epochs.",
+    )
+    _output.print(source_in_words(answer) or "No results from the current instrument answer this.")
+    _output.print(table(answer))
 
 
 def show_advice(found: Advice, out: Path) -> None:

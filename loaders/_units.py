@@ -31,5 +31,8 @@ Share = Annotated[float, Meta(ge=0, le=1)]
 Level = Annotated[float, Meta(ge=-1000, le=1000)]
 """In dB or grey levels."""
 
+Word = Annotated[str, Meta(pattern="^[A-Za-z0-9 -]{1,40}$")]
+"""A name that the suite gives."""
+
 Name = Annotated[str, Meta(max_length=500)]
 """Text of a heading or a cell. A file name has at most 255 bytes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -15,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 from PIL import Image
 
-from loaders import _registry
+from loaders import _registry, _terminal
 from loaders._cli import main
 from loaders._cli.options import amount_of_memory, share
 from loaders._cli.output import this_python
@@ -162,6 +163,17 @@ def test_a_reader_that_has_gone_ends_it_quietly(arguments: list[str]) -> None:
             check=False,
         )
     assert (done.returncode, done.stderr) == (141, "")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGPIPE to be like")
+def test_rich_leaves_a_reader_that_has_gone_to_the_command() -> None:
+    """It would end the command with 1, which means that a trial went wrong or a regression was confirmed."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with contextlib.suppress(BrokenPipeError), open(writer, "w") as stdout:  # noqa: PTH123 - a pipe has no path
+        console = _terminal.PLAIN(file=stdout)
+        with pytest.raises(BrokenPipeError):
+            console.print("x" * 10**6)
 
 
 def test_a_cache_that_cannot_be_written_is_exit_code_2(command: Command, tmp_path: Path) -> None:

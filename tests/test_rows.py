@@ -418,6 +418,27 @@ def test_how_surely_a_ratio_is_not_1_goes_with_it() -> None:
     assert found["path_generator"].p_values == {}, "the baseline has no ratio"
 
 
+@pytest.mark.parametrize(
+    ("mebibytes", "rounds", "said"),
+    [
+        (24.3, 1, "below resolution (single sample)"),
+        (24.0, 1, "below resolution (single sample)"),
+        (1054.0, 1, "43.9× fatter (single sample)"),
+        (24.3, 2, "below resolution ("),
+    ],
+)
+def test_one_sample_has_no_direction_where_the_instrument_cannot_resolve_it(
+    mebibytes: float, rounds: int, said: str
+) -> None:
+    made = [
+        record(name, index, time=1.0, peak=peak + index / 1000)
+        for index in range(rounds)
+        for name, peak in (("numpy_to_numpy", 24.0), ("numpy_to_list", mebibytes))
+    ]
+    row = rows(comparison(made))["numpy_to_list"]
+    assert _words.fatter(row.peak_ratio).startswith(said)
+
+
 def test_a_bound_on_growth_needs_one_of_every_trial() -> None:
     def judged(index: int, bound: float | None, verdict: Verdict = "flat") -> Record:
         growth = Growth(verdict, 0, 0, 0, 0, MIB, 100, bound=bound, in_use_bound=bound and bound / 2)

@@ -106,7 +106,8 @@ def test_what_is_ones_own_is_not_handed_in(changes: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["", "Ada", "../ada", "a b", "a" * 41, "-ada", "ada/x", "é", "reference-amd", "github-x", "con", "com1"]
+    "name",
+    ["", "Ada", "../ada", "a b", "a" * 41, "-ada", "ada/x", "é", "reference-amd", "github-x", "local", "con", "com1"],
 )
 def test_a_name_is_a_folder_on_every_system(name: str) -> None:
     with pytest.raises(InputError, match="is no name"):
@@ -191,6 +192,8 @@ def _changed(**changes: Any) -> Callable[[dict[str, Any]], Any]:
         (_changed(started=""), "2 lines, of which 1 count"),
         (_changed(strategy="numpy_to_numpy"), "2 lines, of which 1 count"),
         (lambda line: line["metrics"].update(epoch_time=-1.0), "line 2, is no record"),
+        (lambda line: line["metrics"].update(cpu_by_role={"buy at https://evil.example": 1.0}), "line 2, is no record"),
+        (lambda line: line["metrics"].update(odd_files={"turned": True, "rejected": ["<b>"]}), "line 2, is no record"),
     ],
 )
 def test_what_submit_would_not_write_is_refused(handed_in: Path, spoil: Callable[[Any], Any], said: str) -> None:

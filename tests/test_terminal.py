@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from loaders import _registry, _rows, _terminal, _words
-from loaders._advise import command, words
+from loaders._advise import words
 from loaders._advise.choose import Candidate, Settings
 from loaders._compare.schedule import Open
 from loaders._contract import OrderQuality, Promise
@@ -132,7 +132,7 @@ def test_brackets_in_what_a_strategy_says_are_shown_as_they_are(capsys: pytest.C
     _terminal.show_trial(failed)
     _terminal.show_comparison(comparison([failed]))
     asked = Candidate("planted", problem=f"failed: {said}")
-    command.show(words.answer("selection", {}, [asked], Settings(2**30), None, ""))
+    _terminal.show_answer(words.answer("selection", {}, [asked], Settings(2**30), None, ""))
     shown = capsys.readouterr().out
     assert shown.count("[/tmp/x]") == 3
     assert shown.count("[node a]") == 3

@@ -1,4 +1,4 @@
-"""``python -m loaders advise``: the answer from the existing results, for a terminal or a program."""
+"""``python -m loaders advise``: the answer from the existing results, and its table in words."""
 
 from __future__ import annotations
 
@@ -83,29 +83,6 @@ def advise(records: Sequence[Record], question: str, given: Mapping[str, str], s
 
     said = within(settings.memory)
     return msgspec.structs.replace(said, beyond=beyond(records, said, within(sys.maxsize) if said.bottleneck else said))
-
-
-def show(answer: Answer) -> None:
-    """Show the answer on the terminal: first what to use, then every strategy."""
-    from rich.console import Console
-
-    console = Console(markup=False, highlight=False, emoji=False, width=None if sys.stdout.isatty() else 160)
-    head = f"Use {answer.recommended}" if answer.recommended else "Nothing can be recommended"
-    doubt = " (undecided)" if answer.recommended and not answer.decided else ""
-    console.print(f"{head}{doubt}.", style="bold")
-    console.print(" ".join(filter(None, [answer.because, answer.beyond])))
-    step = _words.duration(answer.settings.step) if answer.settings.step else "none"
-    have = answer.settings
-    case = _words.case_in_words(answer.case)
-    console.print(
-        f"\nFor {answer.question}{f', {case}' if case else ''}: memory {_words.amount(have.memory)}, step {step}, "
-        f"batch {have.batch}, {have.samples} samples, {have.epochs} epochs.",
-    )
-    if answer.source is None:
-        console.print("No results from the current instrument answer this.")
-    else:
-        console.print(source_in_words(answer))
-    console.print(table(answer))
 
 
 def table(answer: Answer) -> Table:

@@ -125,6 +125,7 @@ def _from_results(
     *,
     as_json: bool,
 ) -> None:
+    from loaders import _terminal
     from loaders._advise import command as advice
     from loaders._advise.choose import Settings
     from loaders._trial import log, machine
@@ -137,7 +138,7 @@ def _from_results(
     if as_json:
         print_json(answer)
     else:
-        advice.show(answer)
+        _terminal.show_answer(answer)
 
 
 def _measured(wanted: Wanted, minutes: float, out: Path, report: Path | None, *, force: bool, as_json: bool) -> None:

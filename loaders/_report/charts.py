@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from loaders import _scale
 from loaders._report import findings, svg, vega
-from loaders._rows import CaseLaws, Comparison, Row
+from loaders._rows import CaseLaws, Comparison, Row, loaders_of
 from loaders._stats import Estimate
 from loaders._words import amount, case_in_words, duration, estimated, most, ordered, over_steps, roles
 
@@ -112,12 +112,13 @@ def tradeoff_chart(_: Comparison, rows: Sequence[Row]) -> Chart | None:
     best = [row.strategy for row in findings.frontier(rows, memory)]
     those = f", from left to right: {findings.listed(best)}" if best else ": none that never failed"
     title = f"Best trade-offs between time and memory{those}"
-    kinds = ["best trade-off", "beaten on both"]
+    able = loaders_of(rows)
+    kinds = ["best trade-off", "beaten on both", "not compared"]
     points: list[vega.Spec] = [
         {
             "time": _bounds(time, 1e3),
             "memory": _bounds(needed, 1 / MIB, SMALLEST_MEMORY),
-            "kind": kinds[row.strategy not in best],
+            "kind": kinds[0 if row.strategy in best else 1 if row in able else 2],
             "hover": f"{_named(row, rows)}: {estimated(time, duration)}, {estimated(needed, amount)}",
             "name": _marked(row.strategy, row),
             "is_baseline": row.is_baseline,
@@ -161,8 +162,8 @@ def tradeoff_chart(_: Comparison, rows: Sequence[Row]) -> Chart | None:
                 "encoding": {
                     "x": x,
                     "y": y,
-                    "shape": vega.nominal("kind", kinds, ["diamond", "circle"]),
-                    "color": vega.nominal("kind", kinds, [vega.GREEN, vega.GREY]),
+                    "shape": vega.nominal("kind", kinds, ["diamond", "circle", "triangle"]),
+                    "color": vega.nominal("kind", kinds, [vega.GREEN, vega.GREY, "white"]),
                     "description": {"field": "hover"},
                 },
             },

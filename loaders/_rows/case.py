@@ -210,7 +210,7 @@ def _resolved(judged: Judged, one: float, other: float, resolution: Resolution |
 
 def _unresolved(judged: Judged) -> Judged:
     """Return a judgement without a direction: its instrument could show such a difference where none exists."""
-    if judged.verdict not in ("less", "more"):
+    if judged.verdict not in ("less", "more") and judged.ratio.low is not None:  # of one sample, its value has one
         return judged
     ratio = msgspec.structs.replace(judged.ratio, resolved=False)
     return Judged("undecided", ratio)

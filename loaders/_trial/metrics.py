@@ -9,7 +9,7 @@ import msgspec
 from loaders._contract import Delivery, OddFiles, OrderQuality
 from loaders._figures import figure, meaning
 from loaders._trial.growth import Growth
-from loaders._units import Bytes, Count, Level, Name, Quantity, Seconds, Share, Size
+from loaders._units import Bytes, Count, Level, Quantity, Seconds, Share, Size, Word
 
 MOST_POINTS = msgspec.Meta(max_length=10_000)
 """Limit on the points of a trace or a walk; the suite writes 400 and 1000."""
@@ -375,11 +375,11 @@ class Metrics(msgspec.Struct, frozen=True, omit_defaults=True):
         ),
     ] = None
     cpu_by_role: Annotated[
-        Annotated[dict[Name, Seconds], MOST_ROLES] | None,
+        Annotated[dict[Word, Seconds], MOST_ROLES] | None,
         meaning("Processor time of an epoch: of the process that trains, the dispatcher, and all workers."),
     ] = None
     memory_by_role: Annotated[
-        Annotated[dict[Name, Size], MOST_ROLES] | None,
+        Annotated[dict[Word, Size], MOST_ROLES] | None,
         meaning(
             "Memory after the last epoch: of the process that trains, above its baseline, and all that the dispatcher "
             "and the workers hold."

@@ -21,11 +21,12 @@ def write_log(
     commit: str = "",
     cpu: str = "A CPU",
     variables: dict[str, str] | None = None,
+    cores: int = 2,
 ) -> None:
     environment = Environment(
         machine=machine,
         cpu=cpu,
-        cores=2,
+        cores=cores,
         memory=2**34,
         python="3.11.7",
         packages={"numpy": numpy, "tensorflow": tensorflow},

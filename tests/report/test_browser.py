@@ -220,6 +220,33 @@ def test_a_click_on_a_heading_sorts_and_what_failed_stays_last(page: Page) -> No
     assert peak.locator("xpath=..").get_attribute("aria-sort") is None
 
 
+def test_the_order_of_the_page_is_said_and_a_first_click_on_it_turns_it_round(page: Page) -> None:
+    table = _section(page, "selection").locator("table.ranking")
+    time = table.locator("th[data-key=time]").first
+    assert time.get_attribute("aria-sort") == "ascending"
+    first = [each.split("\n")[0] for each in _column(table, "strategy")]
+    time.get_by_role("button").click()
+    assert time.get_attribute("aria-sort") == "descending"
+    turned = [each.split("\n")[0] for each in _column(table, "strategy")]
+    assert turned != first
+    time.get_by_role("button").click()
+    assert [each.split("\n")[0] for each in _column(table, "strategy")] == first
+
+
+def test_who_compares_or_leaves_out_by_keyboard_stays_where_that_was(page: Page) -> None:
+    section = _section(page, "batching")
+    row = section.locator("tr[data-strategy=load_all]").first
+    row.locator("details summary").first.click()
+    for name in ("Compare with it", "Leave it out"):
+        button = row.get_by_role("button", name=name)
+        button.focus()
+        page.keyboard.press("Enter")
+        left = "bring back" if name == "Leave it out" else name
+        assert page.evaluate("document.activeElement.textContent") == left
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.name") == "filter"
+
+
 def test_the_keyboard_does_what_the_mouse_does(page: Page) -> None:
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "Go to the results"
@@ -293,7 +320,10 @@ def test_a_total_over_the_readers_epochs_is_what_python_computes(page: Page, bat
         expected = estimate([total(each, epochs) for each in row.parts.values()], "ratio")
         cell = table.locator(f"tr[data-strategy={row.strategy}] .total")
         assert cell.inner_text().replace("\n", " ") == _words.estimated(expected, _words.duration)
-    assert f"time of {epochs} epoch" in table.locator("thead").inner_text()
+    words = f"time of {epochs} epoch{'' if epochs == 1 else 's'}"
+    assert words in table.locator("thead").inner_text()
+    order = section.get_by_label("Rank by").locator("option").all_inner_texts()
+    assert {words, f"{words}, largest first"} <= {*order}
 
 
 def test_the_winner_can_be_copied(page: Page) -> None:

@@ -4,6 +4,7 @@ import base64
 import io
 import re
 from collections.abc import Callable, Sequence
+from typing import Any
 from xml.etree import ElementTree
 
 import msgspec
@@ -14,7 +15,7 @@ from PIL import Image
 
 from loaders._law import Law
 from loaders._report import charts, svg, vega
-from loaders._rows import CaseLaws, Comparison, Row, comparison
+from loaders._rows import CaseLaws, Comparison, Row, comparison, loaders_of
 from loaders._stats import Estimate
 from loaders._trial.metrics import Metrics
 from tests.report.test_findings import reads
@@ -100,6 +101,19 @@ def _parsed(chart: charts.Chart) -> ElementTree.Element:
 
 def _texts(chart: charts.Chart, tag: str) -> list[str]:
     return [each.text or "" for each in _parsed(chart).iter(f"{{{svg.NAMESPACE}}}{tag}")]
+
+
+def test_what_is_not_compared_is_not_called_beaten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cure is no loader of its own, and what may beat the others is not said to be beaten."""
+    found = comparison(reads())
+    drawn: list[Any] = []
+    monkeypatch.setattr(charts, "chart_of", lambda _, spec, *__, **___: drawn.append(spec))
+    charts.tradeoff_chart(found, found.rows)
+    points = drawn[0]["data"]["values"]
+    kinds = {each["hover"].partition(":")[0].partition(",")[0]: each["kind"] for each in points}
+    assert kinds["interleave_mmap_threshold"] == "not compared"
+    assert "best trade-off" in kinds.values()
+    assert "not compared" not in {kinds[row.strategy] for row in loaders_of(found.rows)}
 
 
 @pytest.mark.parametrize("kind", DRAWN)

@@ -219,8 +219,18 @@ def test_each_question_says_its_own_commit(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("other", [{"commit": "b" * 40}, {"commit": "a" * 40, "numpy": "9.10"}])
-def test_what_two_commits_or_packages_measured_is_never_joined(tmp_path: Path, other: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"commit": "b" * 40},
+        {"commit": "a" * 40, "numpy": "9.10"},
+        {"commit": "a" * 40, "variables": {"MALLOC_ARENA_MAX": "1"}},
+        {"commit": "a" * 40, "cores": 64},
+    ],
+)
+def test_what_was_measured_otherwise_is_never_joined(tmp_path: Path, other: dict[str, Any]) -> None:
+    """Of another commit, with other packages or variables, or on other cores."""
+
     def run(name: str, started: str, images: list[str]) -> list[Record]:
         names = ("numpy_to_numpy", "numpy_to_list")
         return [

@@ -170,8 +170,7 @@ def test_the_process_is_what_python_m_would_have_made(strategy: Strategy, tmp_pa
     assert said.read_text().split() == ["loaders._trial.child", "True"]
 
 
-@EACH_START
-def test_with_a_safe_path_a_trial_runs_the_same_package(
+def test_with_a_safe_path_a_fresh_trial_runs_the_same_package(
     strategy: Strategy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not the one that may be installed: what is measured is what the record names."""

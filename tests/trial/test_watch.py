@@ -111,14 +111,18 @@ def test_the_limit_holds_after_memory_has_been_measured(strategy: Strategy, tmp_
     """Of epochs that are repeated for their time, and of the check, no figure is kept."""
     count = tmp_path / "epochs"
     again = (
-        f"with open({str(count)!r}, 'a+') as file:\n"
-        "    file.write('x')\n"
-        "    epoch = file.tell()\n"
-        "if epoch > 6:\n"
-        "    sys.path.append(np.ones(2**26))\n"
-        "    time.sleep(5)\n"
+        "class Again:\n"
+        "    def __iter__(self):\n"
+        f"        with open({str(count)!r}, 'a+') as file:\n"
+        "            file.write('x')\n"
+        "            epoch = file.tell()\n"
+        "        if epoch > 6:\n"
+        "            sys.path.append(np.ones(2**26))\n"
+        "            time.sleep(5)\n"
+        "        return iter(np.split(right[0], 4))\n"
+        "return Again()"
     )
-    record = strategy(f"{again}return right", epochs=2, memory_limit=450 * MIB, deadline=60.0)
+    record = strategy(again, epochs=2, memory_limit=450 * MIB, deadline=60.0)
     assert count.stat().st_size == 7
     assert record.status == "over_budget", record.message
     assert "450 MiB allowed" in record.message

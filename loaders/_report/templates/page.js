@@ -88,7 +88,7 @@ const judge = (one, other, spreads, within, floor) => {
 };
 // A difference that the instrument cannot resolve has no direction.
 const unresolved = (judged) =>
-  judged && (judged.verdict === "less" || judged.verdict === "more") ? { ...judged, isNear: true } : judged;
+  judged && (["less", "more"].includes(judged.verdict) || judged.low === null) ? { ...judged, isNear: true } : judged;
 const average = (values) => values.reduce((sum, each) => sum + each, 0) / values.length;
 
 // The geometric mean with its Student's t interval over logarithms, as in loaders/_stats.py.
@@ -183,6 +183,7 @@ const rebase = (section, baseline) => {
     show(cells[1], times(memory, "leaner", "fatter", "by less than 5 % or 1 MiB"), memory?.value);
   }
 };
+const FALLING = ", largest first";
 // The number of epochs in a total: the conversion, the first epoch, then steady ones for the rest.
 const totals = (section, epochs) => {
   const words = `time of ${epochs} ${epochs === 1 ? "epoch" : "epochs"}`;
@@ -199,6 +200,9 @@ const totals = (section, epochs) => {
     if (cell.dataset.label) cell.dataset.label = words;
   }
   for (const heading of all("th.epochs", section)) (heading.querySelector("button") ?? heading).textContent = words;
+  const order = section.querySelector(".controls").elements.sort;
+  for (const each of order.options)
+    if (each.value.endsWith("total")) each.textContent = words + (each.value.startsWith("-") ? FALLING : "");
 };
 // Leaving strategies out: the ratio to the fastest becomes that to the fastest that is left.
 const toFastest = (section, out) => {
@@ -257,6 +261,7 @@ const update = (section) => {
   const back = deed("bring back", () => {
     out.value = "";
     changed(section);
+    filter.focus();
   });
   shown.append(`${wanted ? "; " : ""}left out: ${left.join(", ")} `, back);
 };
@@ -273,7 +278,7 @@ const control = (section) => {
   const headings = all("table.ranking thead th[data-sorts]", section);
   for (const key of new Set(headings.map((each) => each.dataset.key))) {
     const words = headings.find((each) => each.dataset.key === key).textContent;
-    const falls = key === "strategy" || key === "status" ? [] : [["-", ", largest first"]];
+    const falls = key === "strategy" || key === "status" ? [] : [["-", FALLING]];
     for (const [sign, said] of [["", ""], ...falls]) order.append(new Option(words + said, sign + key, !sign && key === "time", !sign && key === "time"));
   }
   controls.hidden = false;
@@ -287,10 +292,12 @@ const control = (section) => {
     const against = deed("Compare with it", () => {
       baseline.value = name;
       changed(section);
+      against.focus(); // rows that are sorted anew lose it
     });
     const leave = deed("Leave it out", () => {
       out.value = [...outOf(controls), name].join(",");
       changed(section);
+      controls.querySelector(".shown > button").focus();
     });
     const link = document.createElement("a");
     link.href = `#${row.id}`;
@@ -354,6 +361,7 @@ const prepare = (view) => {
       select.dispatchEvent(new Event("input", { bubbles: true }));
     });
     heading.append(button);
+    if (heading.dataset.key === "time") heading.setAttribute("aria-sort", "ascending"); // as the page is made
   }
   for (const link of all("a.code", view)) {
     const put = () => {
