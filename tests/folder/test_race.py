@@ -19,7 +19,7 @@ from loaders._advise.command import source_in_words
 from loaders._corpus import NO_CORPUS
 from loaders._folder import advice, command, question, race, words
 from loaders._folder.look import Look
-from loaders._folder.written.files import files_of
+from loaders._folder.written.files import File, files_of
 from loaders._trial import Record, log, machine, run_trial
 from loaders._trial.metrics import Metrics
 from tests.folder import made
@@ -355,6 +355,15 @@ def _leave(found: race.Race, amounts: list[int]) -> None:
         log.append(found.directory / log.NAME, msgspec.structs.replace(each, **ran))
 
 
+def _old_photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int) -> tuple[list[File], race.Wanted]:
+    """Make so many photographs of long ago, and a place for trials."""
+    monkeypatch.setenv("LOADERS_RESULTS", str(tmp_path / "results"))
+    photos = made.folder(tmp_path / "photos", count)
+    for path, _ in files_of(photos):
+        os.utime(path, (1e9, 1e9))
+    return files_of(photos), made.wanted(photos)
+
+
 class _Later(datetime):
     """The clock a day from now."""
 
@@ -370,11 +379,7 @@ class _Later(datetime):
 def test_a_race_goes_on_only_with_the_same_images_and_software(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
-    monkeypatch.setenv("LOADERS_RESULTS", str(tmp_path / "results"))
-    photos = made.folder(tmp_path / "photos", 3 * made.BATCH)
-    files, asked = files_of(photos), made.wanted(photos)
-    for path, _ in files:
-        os.utime(path, (1e9, 1e9))
+    files, asked = _old_photos(tmp_path, monkeypatch, 3 * made.BATCH)
     first = race.prepare(asked, files, 1000.0)
     _leave(first, first.amounts)
     if change == "written over":
@@ -397,11 +402,7 @@ def test_a_race_goes_on_only_with_the_same_images_and_software(
 def test_a_race_that_ended_in_its_first_amount_goes_on_with_all_of_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batches: int
 ) -> None:
-    monkeypatch.setenv("LOADERS_RESULTS", str(tmp_path / "results"))
-    photos = made.folder(tmp_path / "photos", batches * made.BATCH)
-    files, asked = files_of(photos), made.wanted(photos)
-    for path, _ in files:
-        os.utime(path, (1e9, 1e9))
+    files, asked = _old_photos(tmp_path, monkeypatch, batches * made.BATCH)
     first = race.prepare(asked, files, 1000.0)
     _leave(first, first.amounts[:1])
     again = race.prepare(asked, files, 10.0)  # and it now seems to be slower
@@ -413,11 +414,7 @@ def test_a_race_goes_on_though_another_look_finds_more_broken_images(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A look decodes for some seconds; how many images that is depends on what else runs."""
-    monkeypatch.setenv("LOADERS_RESULTS", str(tmp_path / "results"))
-    photos = made.folder(tmp_path / "photos", 40 * made.BATCH)
-    files, asked = files_of(photos), made.wanted(photos)
-    for path, _ in files:
-        os.utime(path, (1e9, 1e9))
+    files, asked = _old_photos(tmp_path, monkeypatch, 40 * made.BATCH)
     first = race.prepare(asked, files, 1000.0)
     _leave(first, first.amounts)
     broken = {first.sample[3], first.held_out[5]}
@@ -435,11 +432,7 @@ def test_a_race_goes_on_with_the_amounts_that_it_began_with(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: int
 ) -> None:
     """Nine batches are measured whole, and of ten two are held out; another look may find one image more or less."""
-    monkeypatch.setenv("LOADERS_RESULTS", str(tmp_path / "results"))
-    photos = made.folder(tmp_path / "photos", 10 * made.BATCH)
-    files, asked = files_of(photos), made.wanted(photos)
-    for path, _ in files:
-        os.utime(path, (1e9, 1e9))
+    files, asked = _old_photos(tmp_path, monkeypatch, 10 * made.BATCH)
     looks = {9: (files[1:], 1), 10: (files, 0)}
     (readable, broken), (others, more) = looks.pop(first), next(iter(looks.values()))
     before = race.prepare(asked, readable, 1000.0, broken=broken)
