@@ -367,18 +367,32 @@ def test_the_command_that_goes_on_is_run_by_the_same_python(
     assert this_python() == said
 
 
+def _missing(name: str) -> ModuleNotFoundError:
+    return ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
 @pytest.mark.parametrize(
-    ("name", "code", "said"),
+    ("error", "code", "said"),
     [
-        ("jinja2", 2, "jinja2 is not installed: run `make setup`, or install the suite with its extra [report]"),
-        ("loaders._nothing", 70, "this is a bug in the suite"),
+        (
+            _missing("jinja2"),
+            2,
+            "jinja2 is not installed: run `make setup`, or install the suite with its extra [report]",
+        ),
+        (_missing("loaders._nothing"), 70, "this is a bug in the suite"),
+        (
+            ImportError("libGL.so.1: cannot open shared object file: No such file or directory"),
+            2,
+            "OpenCV's wheel needs it; under Debian and Ubuntu: apt-get install libgl1 libglib2.0-0",
+        ),
+        (ImportError("cannot import name 'mine' from 'loaders'"), 70, "this is a bug in the suite"),
     ],
 )
-def test_a_missing_package_is_named_and_a_missing_part_of_the_suite_is_a_bug(
-    monkeypatch: pytest.MonkeyPatch, name: str, code: int, said: str
+def test_what_is_missing_is_named_and_a_missing_part_of_the_suite_is_a_bug(
+    monkeypatch: pytest.MonkeyPatch, error: ImportError, code: int, said: str
 ) -> None:
     def fail() -> None:
-        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        raise error
 
     monkeypatch.setitem(main.commands, "list", click.Command("list", callback=fail))
     ended = CliRunner().invoke(main, ["list"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import traceback
 from typing import Any
@@ -48,6 +49,10 @@ class Group(click.Group):
             if isinstance(error, ModuleNotFoundError) and not str(error.name).startswith("loaders"):
                 cure = "run `make setup`, or install the suite with its extra [report]"
                 click.echo(f"error: {error.name} is not installed: {cure}", err=True)
+                ctx.exit(2)
+            if isinstance(error, ImportError) and re.search(r"lib(GL|glib|gthread)\S*\.so", str(error)):
+                cure = "OpenCV's wheel needs it; under Debian and Ubuntu: apt-get install libgl1 libglib2.0-0"
+                click.echo(f"error: {error}: {cure}", err=True)
                 ctx.exit(2)
             traceback.print_exc()
             click.echo("this is a bug in the suite; please report it", err=True)
