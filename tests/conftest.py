@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -63,6 +64,7 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A results directory of the test's own."""
     monkeypatch.setenv("LOADERS_RESULTS", str(tmp_path / "results"))
     monkeypatch.setenv("LOADERS_MACHINE", "tested")
+    monkeypatch.setenv("TMPDIR", tempfile.gettempdir())  # so that trials work there, wherever it lies
     return tmp_path / "results"
 
 

@@ -803,8 +803,9 @@ def test_a_part_that_differs_by_less_than_matters_holds_and_is_no_part_that_fail
     unknown = Part(Shown(0.5, 0.5))
     ((verdict, needed),) = settle([[slight, *[unknown] * 5]], among=30)
     assert (verdict, needed.startswith(NOT_WHOLE)) == (OPEN, False)
-    beside = settle([[slight, unknown], [Part(Shown(holds=0.03))]])
-    assert [verdict for verdict, _ in beside] == [OPEN, OPEN], "nor does it leave more to the other claims"
+    for parts in ([slight, unknown], [slight, slight, unknown]):
+        beside = settle([parts, [Part(Shown(holds=0.03))]])
+        assert [verdict for verdict, _ in beside] == [OPEN, OPEN], "nor does it leave more to the other claims"
     assert settle([[slight, slight]]) == [(HOLDS, "")]
     ((verdict, _),) = settle([[slight, slight, unknown]])
     assert verdict == OPEN

@@ -128,6 +128,20 @@ def test_of_two_that_have_nearly_the_same_blocks_it_is_the_one_that_is_more_alik
         check_alike(universe, lambda place: pictures[place], _delivered([one, one], [0, 0]), 20.0)
 
 
+def test_a_picture_that_is_there_twice_is_delivered_twice_with_both_labels() -> None:
+    pictures = [*_pictures(2), _pictures(1)[0]]  # the third one is the first again
+    universe = [(0, 0), (1, 1), (2, 2)]
+    for order in ([0, 1, 2], [2, 1, 0], [1, 0, 2]):
+        delivered = _delivered([pictures[each] for each in order], order)
+        assert check_alike(universe, lambda place: pictures[place], delivered, 20.0) == 99.0
+    for labels, said in (([0, 1, 0], "the label 0 instead of 2"), ([0, 1, 1], "the label 1 instead of 2")):
+        with pytest.raises(WrongOutputError, match=said):
+            check_alike(universe, lambda place: pictures[place], _delivered(pictures, labels), 20.0)
+    many = _delivered([*pictures, pictures[0]], [0, 1, 2, 0])
+    with pytest.raises(WrongOutputError, match="more often than it exists"):
+        check_alike(universe, lambda place: pictures[place], many, 20.0)
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [

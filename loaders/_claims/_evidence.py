@@ -414,7 +414,8 @@ def _mixed(parts: Sequence[Part]) -> float:
     These are picked from all parts, so it is corrected for the number of parts.
     """
     shown = [part.shown for part in parts]
-    apart = (max(one.holds, other.fails) for one, other in itertools.permutations(shown, 2))
+    pairs = ((max(one.holds, other.fails), other) for one, other in itertools.permutations(shown, 2))
+    apart = (surest for surest, other in pairs if other.holds > surest)  # else that one would hold
     return min(1.0, len(parts) * min([*apart, *(each.partly for each in shown)], default=1.0))
 
 

@@ -100,7 +100,7 @@ def run(asked: Asked, index: int = 0, *, grows: bool = True, checked: bool = Tru
     if epochs > asked.epochs:
         longer = msgspec.structs.replace(asked, epochs=epochs)
         again = run_trial(longer.trial(seed, checked=checked), NO_CORPUS, round=index)
-        if again.status != "timed_out":
+        if again.status != "timed_out" or STOOD_STILL in again.message:
             _refuse(again, asked, is_first=False)
             return again
     return record

@@ -139,7 +139,8 @@ def collect(root: Path, say: Callable[[str], None] = lambda _: None) -> list[Res
     """Return the result sets of the trial logs below ``root``: newest runs, then replaced ones, then older ones.
 
     For each question the newest run that finished a whole round is used, or else simply the newest. Cases that it left
-    out are taken from runs of the same commit; measurements of two commits, or with other packages, are never joined.
+    out are taken from runs of the same commit; what was measured of two commits, or with other packages, variables or
+    cores, is never joined.
     Whole runs that are not used at all are then collected by commit. What an older instrument measured comes last.
     """
     current: defaultdict[Origin, dict[str, list[Record]]] = defaultdict(dict)

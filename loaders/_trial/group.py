@@ -2,8 +2,8 @@
 
 The kernel enforces a trial's limits between two checks by the parent: only in version 2
 (https://docs.kernel.org/admin-guide/cgroup-v2.html), and only beside our own group, as a group that has processes of
-its own cannot limit groups below it. On a desktop the user may write there; in a container or over SSH they usually may
-not.
+its own cannot limit groups below it; so not where our own has limits, which a trial would leave. On a desktop the user
+may write there; in a container or over SSH they usually may not.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MEMORY = {
 and with what is used, and what ``memory.stat`` calls the page cache and what of it is shared memory."""
 
 
-LIMITS = ("memory.max", "memory.high", "memory.swap.max", "cpu.max", "cpuset.cpus", "io.max")
+LIMITS = ("memory.max", "memory.high", "cpu.max", "cpuset.cpus", "io.max")
 """The files of a group that limit what its processes take."""
 
 

@@ -114,10 +114,15 @@ def scratch() -> str:
     and reading it says nothing of a disk. Whoever names a directory, as in ``TMPDIR``, has it.
     """
     usual = tempfile.gettempdir()
-    if any(os.environ.get(each) for each in ("TMPDIR", "TEMP", "TMP")) or not pagecache.is_in_memory(usual):
+    return usual if any(os.environ.get(each) for each in ("TMPDIR", "TEMP", "TMP")) else _on_disk(usual)
+
+
+@functools.cache
+def _on_disk(usual: str) -> str:
+    """Return this directory, or one on disk if it lies in memory; found out once, so that a run keeps to one."""
+    if not pagecache.is_in_memory(usual) or pagecache.is_in_memory(ON_DISK) or not os.access(ON_DISK, os.W_OK):
         return usual
-    is_there = os.access(ON_DISK, os.W_OK) and not pagecache.is_in_memory(ON_DISK)
-    return ON_DISK if is_there and shutil.disk_usage(ON_DISK).free >= ENOUGH else usual
+    return ON_DISK if shutil.disk_usage(ON_DISK).free >= ENOUGH else usual
 
 
 ENOUGH = 2**30

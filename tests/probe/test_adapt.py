@@ -6,6 +6,7 @@ import gc
 import itertools
 import sys
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -220,8 +221,11 @@ def test_of_several_pipelines_one_is_asked_for(monkeypatch: pytest.MonkeyPatch) 
 
 def test_an_epoch_of_keras_begins_as_in_fit_and_ends_whether_or_not_a_batch_after_the_last_is_asked_for() -> None:
     calls: list[str] = []
+    ahead = deque([1])
 
     class Adapter:
+        enqueuer = SimpleNamespace(ready_queue=SimpleNamespace(queue=ahead))
+
         def on_epoch_begin(self) -> None:
             calls.append("begin")
 
@@ -233,9 +237,16 @@ def test_an_epoch_of_keras_begins_as_in_fit_and_ends_whether_or_not_a_batch_afte
             return [1, 2]
 
     source = object.__new__(adapt._Keras)
-    source._adapter, source._batches = Adapter(), None
+    source._adapter, source._batches, source._is_finite = Adapter(), None, False
     one = iter(source)
     assert [next(one), next(one)] == [1, 2]
+    del one
+    assert ahead, "where there is no end, the next epoch goes on with what was made ahead"
+    source._is_finite = True
     one = iter(source)  # as the next epoch begins
     assert next(one) == 1
-    assert calls == ["shapes", "begin", "end", "begin"], "the dataset is made once, not in each epoch's time"
+    del one
+    assert not ahead, "it would be of the epoch before"
+    one = iter(source)
+    assert next(one) == 1
+    assert calls == ["shapes", "begin", "end", "begin", "end", "begin"], "made once, not in each epoch's time"

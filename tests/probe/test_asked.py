@@ -76,14 +76,20 @@ def test_a_later_trial_whose_verdict_is_open_gets_more_epochs_too(monkeypatch: p
 
 
 @pytest.mark.parametrize(
-    ("status", "kept"), [("timed_out", "ok"), ("over_budget", "over_budget"), ("failed", "failed")]
+    ("status", "message", "kept"),
+    [
+        ("timed_out", "not finished after 40 s; ended", "ok"),
+        ("timed_out", "stood still for 60 s; ended", "timed_out"),
+        ("over_budget", "", "over_budget"),
+        ("failed", "", "failed"),
+    ],
 )
 def test_epochs_that_nobody_asked_for_are_no_failure_if_they_run_into_the_deadline(
-    monkeypatch: pytest.MonkeyPatch, status: str, kept: str
+    monkeypatch: pytest.MonkeyPatch, status: str, message: str, kept: str
 ) -> None:
     def run_trial(trial: Trial, *_: object, **__: object) -> Record:
         made = record(memory_growth=grown("undecided"), memory_trace=_trace(), epoch_time=0.1)
-        return made if trial.epochs == PLAN.epochs else record(status, message="not finished after 40 s")
+        return made if trial.epochs == PLAN.epochs else record(status, message)
 
     monkeypatch.setattr(asked, "run_trial", run_trial)
     found = asked.run(PLAN)

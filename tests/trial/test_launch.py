@@ -126,3 +126,5 @@ def test_trials_work_on_disk_where_temporary_files_lie_in_memory(
         monkeypatch.setenv(named, str(tmp_path / "usual"))
     with launch.place(None, 99) as place:
         assert place.directory.parent == tmp_path / where
+    room = 2**41 - room  # which fills, or is freed, meanwhile
+    assert launch.scratch() == str(tmp_path / where), "one run keeps to one disk"

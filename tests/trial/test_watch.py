@@ -107,7 +107,9 @@ def test_a_strategy_that_takes_too_much_is_ended_and_its_peak_stands_in_the_reco
 
 
 @EACH_START
-def test_the_limit_holds_after_memory_has_been_measured(strategy: Strategy, tmp_path: Path) -> None:
+@pytest.mark.parametrize("whose", ["its own", "a worker's"])
+@pytest.mark.skipif(sys.platform != "linux", reason="forks")
+def test_the_limit_holds_after_memory_has_been_measured(strategy: Strategy, tmp_path: Path, whose: str) -> None:
     """Of epochs that are repeated for their time, and of the check, no figure is kept."""
     count = tmp_path / "epochs"
     again = (
@@ -116,9 +118,12 @@ def test_the_limit_holds_after_memory_has_been_measured(strategy: Strategy, tmp_
         f"        with open({str(count)!r}, 'a+') as file:\n"
         "            file.write('x')\n"
         "            epoch = file.tell()\n"
-        "        if epoch > 6:\n"
+        f"        if epoch > 6 and {'True' if whose == 'its own' else 'not os.fork()'}:\n"
         "            sys.path.append(np.ones(2**26))\n"
-        "            time.sleep(5)\n"
+        "            time.sleep(20)\n"
+        "            os._exit(0)\n"
+        "        if epoch > 6:\n"
+        "            time.sleep(15)\n"
         "        return iter(np.split(right[0], 4))\n"
         "return Again()"
     )
@@ -126,6 +131,7 @@ def test_the_limit_holds_after_memory_has_been_measured(strategy: Strategy, tmp_
     assert count.stat().st_size == 7
     assert record.status == "over_budget", record.message
     assert "450 MiB allowed" in record.message
+    assert (record.metrics.peak_memory or 0) < 300 * MIB, "what follows is in no figure"
 
 
 def test_what_the_kernel_ends_at_its_limit_is_over_budget(
