@@ -16,3 +16,10 @@ def printable(text: str) -> str:
     bytes of a file name that are not UTF-8, which no file or page can hold.
     """
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+
+
+CHANGED = (
+    "the code, what is installed or the number of cores has changed since this began; what was measured is kept, and "
+    "the same command measures what is there now"
+)
+"""What is said where more trials would be of other code than is recorded."""

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from loaders._corpus import Corpus, _sources, cache_root, open_corpus
+from loaders._corpus import Corpus, _encodings, _sources, cache_root, open_corpus
 from loaders._corpus._manifest import LeftOut, spread
 from loaders._errors import InputError
 
@@ -220,6 +220,33 @@ def test_linked_folders_are_followed_once(tmp_path: Path) -> None:
     (folder / "cat").symlink_to(kept)
     (folder / "dog").symlink_to(kept)
     assert open_corpus("tiny", folder).labels == ["cat"]
+
+
+@pytest.mark.parametrize("name", ["cat/mixed", "all", "zoo/again"])
+def test_a_link_to_a_label_takes_nothing_away_from_it(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "images"
+    for place in ("cat/a.jpg", "dog/0.jpg", "dog/1.jpg", "zoo/b.jpg"):
+        (folder / place).parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (40, 40), (len(place), ord(place[0]), ord(place[-5]))).save(folder / place)
+    (folder / name).symlink_to(folder / "dog")
+    found = open_corpus("tiny", folder)
+    assert found.labels == ["cat", "dog", "zoo"]
+    assert [found.image_labels.count(each) for each in range(3)] == [1, 2, 1]
+
+
+def test_what_two_processes_make_is_not_taken_from_under_the_first(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "made"
+    monkeypatch.setattr(sys, "argv", ["", str(corpus.root), "int64", "0", str(root)])
+    _encodings.main()
+    (shard, *_) = sorted(root.glob("*.tfrecord*"))
+    with shard.open("rb") as reading:
+        _encodings.main()  # the other one has found nothing there when it began
+        assert os.fstat(reading.fileno()).st_nlink == 1, "what is read is still there"
+    shard.write_bytes(b"")
+    _encodings.main()
+    assert _encodings._whole(root), "what was left incomplete is made anew"
 
 
 def test_a_changed_folder_is_another_corpus(odd: Path) -> None:

@@ -197,6 +197,14 @@ def test_unknown_names_come_with_the_nearest() -> None:
             'from loaders import variant\n@variant(question="selection", baseline=True)\ndef f(job):\n    "x"\n',
             "has a baseline already",
         ),
+        (
+            'from loaders import variant\n@variant(question="selection", only={"of": ("1",)})\ndef f(job):\n    "x"\n',
+            r"f: only=\{'of': \('1',\)\}: selection has no of",
+        ),
+        (
+            'from loaders import variant\n@variant(question="resize", only={"scale": ("7",)})\ndef f(job):\n    "x"\n',
+            "scale of resize is one of ",
+        ),
     ],
 )
 def test_a_bad_file_of_strategies_says_where_and_why(tmp_path: Path, text: str, message: str) -> None:
@@ -205,6 +213,22 @@ def test_a_bad_file_of_strategies_says_where_and_why(tmp_path: Path, text: str, 
     with pytest.raises(InputError, match=message) as caught:
         _registry.load_files([file])
     assert "mine.py" in str(caught.value)
+
+
+@pytest.mark.usefixtures("forget")
+def test_two_files_of_one_name_are_two_modules(tmp_path: Path) -> None:
+    """Code is looked up by a module's name: that of one would be shown for the other."""
+    files = []
+    for number in (1, 2):
+        file = tmp_path / str(number) / "mine.py"
+        file.parent.mkdir()
+        text = f"class Own{number}:\n    at = {number}\n"
+        use = f'@variant(question="selection")\ndef planted_{number}(job):\n    "x"\n    return [Own{number}.at]\n'
+        file.write_text(f"from loaders import variant\n{text}{use}")
+        files.append(file)
+    _registry.load_files(files)
+    for number in (1, 2):
+        assert f"at = {number}" in _registry.find_variant("selection", f"planted_{number}").source
 
 
 def test_a_missing_file_of_strategies_is_named(tmp_path: Path) -> None:

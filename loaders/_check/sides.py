@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tarfile
 import tomllib
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +121,23 @@ def side(commit: str | None, repository: Path, place: Path) -> Side:
     if _dependencies(root) == _dependencies(repository):
         return Side(name, root, Path(sys.executable), place / "results")
     return Side(name, root, _environment(root), place / "results")
+
+
+def unchanged(both: Sequence[Side], begin: Callable[[Sequence[str]], str]) -> Callable[[Sequence[str]], str]:
+    """Return what begins a round as ``begin`` does, and raises ``InputError`` if a side's code is not what it was.
+
+    New servers, and fresh trials, import what is on disk when they start.
+    """
+    before = [each.sources() for each in both]
+
+    def begins(names: Sequence[str]) -> str:
+        if [each.sources() for each in both] != before:
+            raise InputError(
+                "the code has changed since the check began, and its trials would be of both: run it again"
+            )
+        return begin(names)
+
+    return begins
 
 
 def differing(a: Side, b: Side) -> str:

@@ -26,6 +26,7 @@ from loaders._check.equivalence import Way
 from loaders._compare import CHECKED, GIVE_UP_AFTER, SEED, Plan
 from loaders._compare.plans import PACKAGE
 from loaders._corpus import Corpus
+from loaders._errors import CHANGED, InputError
 from loaders._trial import Record, Trial, log, run_trial, turns
 from loaders._trial.forks import Forks
 
@@ -86,6 +87,11 @@ def measure(
 
     Both trials of a pair are appended to the log when they have ended. Pairs that the same code has already logged
     count. A question whose server cannot fork is left out, and ``say`` is told why.
+
+    Raises
+    ------
+    InputError
+        If the code changes meanwhile, or the log cannot be written.
     """
     until = clock() + seconds
     keys = {planned.question: key(planned) for planned in plans}
@@ -106,6 +112,8 @@ def measure(
             for strategy, ways in due:
                 if clock() >= until:
                     break
+                if key(planned) != keys[planned.question]:
+                    raise InputError(CHANGED)
                 trial = _trial(planned, strategy, index)
                 begin(trial)
                 how: dict[str, Any] = {

@@ -71,11 +71,12 @@ def command(
             with running.trials((a, b), chosen, size, say, fresh=fresh) as trials:
                 subjects = plan.subjects(chosen, trials, sides.differing(a, b))
                 say(f"{title}: {', '.join(each.name for each in subjects)}, for at most {minutes:g} minutes")
+                begin = sides.unchanged((a, b), trials.begin)
                 for each in subjects[:1]:  # builds the data, and compiles what is imported, outside of what is measured
                     each.a(0)
                     each.b(0)
                 outcomes, interrupted = checked(
-                    minutes * 60, lambda told: run.run(subjects, minutes * 60, begin=trials.begin, told=told)
+                    minutes * 60, lambda told: run.run(subjects, minutes * 60, begin=begin, told=told)
                 )
         else:
             say(f"{title}: the change affects no strategy; use --only QUESTION to measure one anyway")

@@ -12,7 +12,7 @@ import msgspec
 from loaders import _registry
 from loaders._compare.plans import SEED, Plan, groups_of
 from loaders._compare.schedule import Block, Records, blocks, held_to, is_checked, is_left, of_round
-from loaders._errors import InputError
+from loaders._errors import CHANGED, InputError
 from loaders._trial import Record, Trial, log, machine, run_trial, watch
 from loaders._trial.forks import Forks, group_of
 
@@ -80,10 +80,7 @@ def run_together(
             is_first = True
             for block in blocks(plans, records):
                 if not _is_of(names[block.plan.question], block.plan):
-                    raise InputError(
-                        "the code, what is installed or the number of cores has changed since this began; what was "
-                        "measured is kept, and the same command measures what is there now"
-                    )
+                    raise InputError(CHANGED)
                 for strategy in block.strategies:
                     trial = block.plan.trial(strategy, block.case, SEED + block.index)
                     of_question = records[trial.question]

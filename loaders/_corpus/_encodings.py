@@ -146,6 +146,12 @@ def main() -> None:
             index = _shards(corpus, kind, count, temporary)
         (temporary / INDEX).write_bytes(msgspec.json.encode(index))
         sync_tree(temporary)  # an existing file is later checked by its length only
-        if root.exists():  # incomplete, or made by another process meanwhile
-            shutil.rmtree(root)
-        temporary.rename(root)
+        whole: Callable[[Path], object] = _all_pictures if kind.startswith(STILLS) else _whole
+        if whole(root) is not None:
+            return  # made by another process meanwhile, which may read it
+        shutil.rmtree(root, ignore_errors=True)
+        try:
+            temporary.rename(root)
+        except OSError:
+            if whole(root) is None:
+                raise

@@ -130,6 +130,8 @@ def _crop(picture: NDArray[np.uint8], width: int, height: int, random: np.random
 def find(folder: Path) -> list[Found]:
     """List the JPEG and PNG files of a folder; a subfolder is a label. Links are followed, each folder only once.
 
+    What a link to a folder inside would lead to has its label there.
+
     Raises
     ------
     InputError
@@ -155,7 +157,10 @@ def find(folder: Path) -> list[Found]:
 
     for parent, folders, files in os.walk(folder, followlinks=True, onerror=unreadable):
         here = Path(parent).resolve()
-        folders[:] = sorted(name for name in folders if not name.startswith(".")) if here not in visited else []
+        walked = [
+            name for name in folders if not name.startswith(".") and not _leads_inside(Path(parent, name), folder)
+        ]
+        folders[:] = sorted(walked) if here not in visited else []
         if here in visited:
             continue
         visited.add(here)
@@ -172,6 +177,14 @@ def find(folder: Path) -> list[Found]:
             f"--data {shown}: no JPEG or PNG file{instead}. Expected folder/LABEL/picture.jpg, or folder/picture.jpg"
         )
     return found
+
+
+def _leads_inside(path: Path, folder: Path) -> bool:
+    """Whether a path is a link to a folder within this one that is walked anyway."""
+    if not path.is_symlink():
+        return False
+    root, target = folder.resolve(), path.resolve()
+    return target.is_relative_to(root) and not any(each.startswith(".") for each in target.relative_to(root).parts)
 
 
 def _found(path: Path, folder: Path, error: OSError | None = None) -> Found:

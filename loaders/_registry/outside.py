@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
 import sys
@@ -30,7 +31,9 @@ def load_files(files: Iterable[str | Path]) -> None:
             continue
         before = {question: set(strategies) for question, strategies in _variants.items()}
         questions()
-        spec = importlib.util.spec_from_file_location(f"loaders_with_{path.stem}", path)
+        # Two files may have one name, and a module's code is looked up by its own.
+        digest = hashlib.blake2b(str(path.resolve()).encode(errors="surrogateescape"), digest_size=4).hexdigest()
+        spec = importlib.util.spec_from_file_location(f"loaders_with_{path.stem}_{digest}", path)
         if spec is None or spec.loader is None:
             raise InputError(f"--with {file}: not a Python file")
         module = importlib.util.module_from_spec(spec)
@@ -55,8 +58,16 @@ def load_files(files: Iterable[str | Path]) -> None:
                 find_question(question)
             except InputError as error:
                 raise InputError(f"--with {file}: {name}: {error}") from error
-            if _variants[question][name].baseline:
+            variant = _variants[question][name]
+            if variant.baseline:
                 raise InputError(f"--with {file}: {name}: {question} has a baseline already")
+            for axis, values in variant.only.items():
+                known = find_question(question).axes.get(axis, ())
+                if not known or not {*values} <= {*known}:
+                    said = (
+                        f"{axis} of {question} is one of {', '.join(known)}" if known else f"{question} has no {axis}"
+                    )
+                    raise InputError(f"--with {file}: {name}: only={{{axis!r}: {values!r}}}: {said}")
         _loaded_files.add(path.resolve())
 
 

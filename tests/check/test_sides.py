@@ -207,3 +207,14 @@ def test_an_interrupted_check_leaves_nothing_behind(
     assert process.returncode == 130, said
     assert "interrupted" in said
     assert left(variables) == []
+
+
+def test_a_side_whose_code_is_edited_meanwhile_ends_a_check() -> None:
+    """New servers would import what is there then, and both would be in one verdict."""
+    texts = [{"loaders/a.py": "1"}, {"loaders/a.py": "1"}]
+    both = [cast("Side", SimpleNamespace(sources=lambda each=each: dict(each))) for each in texts]
+    begin = sides.unchanged(both, lambda names: f"why not {' '.join(names)}")
+    assert begin(["a"]) == "why not a"
+    texts[1]["loaders/a.py"] = "2"
+    with pytest.raises(InputError, match="the code has changed since the check began"):
+        begin(["a"])

@@ -119,6 +119,17 @@ def test_an_interrupted_one_loses_nothing_and_goes_on(planned: Plan, stand_in: S
     assert all((each.metrics.memory_trace, each.metrics.steps) == (None, None) for each in log.read(path))
 
 
+def test_code_that_is_edited_meanwhile_ends_it(
+    planned: Plan, stand_in: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its trials would be logged as of the code before."""
+    path, digest = tmp_path / "log", start.key
+    monkeypatch.setattr(start, "key", lambda each: f"{digest(each)}{'' if len(stand_in.ran) < 4 else 'x'}")
+    with pytest.raises(InputError, match="the code, what is installed or the number of cores has changed"):
+        start.measure([planned], path, rounds=3)
+    assert len(log.read(path)) == len(stand_in.ran) == 4
+
+
 def test_a_full_disk_leaves_no_half_of_a_pair(
     planned: Plan, stand_in: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
