@@ -179,11 +179,13 @@ class Race:
         A loader keeps the pixels of all images, or none but those of some batches. What it keeps of a small image is
         lost in the resolution of a few hundred, and no level: with a million, it is all of the memory.
         """
+        if name == question.DECODING:
+            return found
         amounts = self.amounts[-2:]  # fewer images than that may not fill what holds batches
         before, largest = (self._needed(name, each) for each in (amounts[0], amounts[-1]))
-        each = self.pixels if name != question.DECODING and written.keeps_all(name) else 0
+        each = self.pixels if written.keeps_all(name) else 0
         is_open = found.kind == "unknown" or (found.beyond is not None and found.beyond.slope < each)
-        if not is_open or name == question.DECODING or len(largest) < ROUNDS_OF_A_LAW or not before:
+        if not is_open or len(largest) < ROUNDS_OF_A_LAW or not before:
             return found
         mean, spread = statistics.fmean(largest), statistics.stdev(largest)
         grown = mean - statistics.fmean(before) - each * (amounts[-1] - amounts[0])

@@ -55,14 +55,14 @@ def load_files(files: Iterable[str | Path]) -> None:
             raise InputError(f"--with {file}: declares no @variant")
         for question, name in added:
             try:
-                find_question(question)
+                asked = find_question(question)
             except InputError as error:
                 raise InputError(f"--with {file}: {name}: {error}") from error
             variant = _variants[question][name]
             if variant.baseline:
                 raise InputError(f"--with {file}: {name}: {question} has a baseline already")
             for axis, values in variant.only.items():
-                known = find_question(question).axes.get(axis, ())
+                known = asked.axes.get(axis, ())
                 if not known or not {*values} <= {*known}:
                     said = (
                         f"{axis} of {question} is one of {', '.join(known)}" if known else f"{question} has no {axis}"

@@ -140,8 +140,8 @@ def collect(root: Path, say: Callable[[str], None] = lambda _: None) -> list[Res
 
     For each question the newest run that finished a whole round is used, or else simply the newest. Cases that it left
     out are taken from runs of the same commit; what was measured of two commits, or with other packages, variables or
-    cores, is never joined.
-    Whole runs that are not used at all are then collected by commit. What an older instrument measured comes last.
+    cores, is never joined. Whole runs that are not used at all are then collected by commit. What an older instrument
+    measured comes last.
     """
     current: defaultdict[Origin, dict[str, list[Record]]] = defaultdict(dict)
     runs = _runs(root, say)

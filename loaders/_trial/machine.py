@@ -230,10 +230,10 @@ def activity() -> Activity:
 
 def _processor_times() -> dict[str, float]:
     """Return the seconds of processor time by use, over the processors that this process may run on."""
-    if len(ALLOWED) < (os.cpu_count() or 0):
+    if 0 < len(ALLOWED) < (os.cpu_count() or 0):
         every = psutil.cpu_times(percpu=True)
         # Where some are switched off, these have no place among them.
-        if ALLOWED and max(ALLOWED) < len(every) and _text(PROCESSORS / "online") == f"0-{len(every) - 1}":
+        if max(ALLOWED) < len(every) and _text(PROCESSORS / "online") == f"0-{len(every) - 1}":
             return {name: sum(getattr(every[each], name) for each in ALLOWED) for name in every[0]._fields}
     return dict(psutil.cpu_times()._asdict())
 

@@ -300,11 +300,13 @@ def _look_after(running: Running, place: Place, trial: Trial, seen: _Seen) -> Ou
 
 def _may_exceed(family: Sequence[psutil.Process], trial: Trial) -> bool:
     """Whether the resident sets of a trial's processes, which are cheap to read, add up to more than its limit."""
+    if trial.memory_limit is None:
+        return False
     total = 0
     for process in family:
         with contextlib.suppress(psutil.Error):  # it has ended
             total += memory.resident(process.pid)
-    return trial.memory_limit is not None and total > trial.memory_limit
+    return total > trial.memory_limit
 
 
 def _processor_time(family: Sequence[psutil.Process]) -> float:
