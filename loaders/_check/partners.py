@@ -11,6 +11,7 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
+from loaders._errors import InputError
 from loaders._trial import turns
 from loaders._trial.launch import SCRATCH, scratch
 
@@ -37,9 +38,12 @@ def play(partners: Sequence[Partner[Found]]) -> tuple[list[Found], list[turns.Tu
 
     The second one starts when the first has run its first epochs, so nothing is ever measured of both at a time.
     """
-    own = tempfile.TemporaryDirectory(prefix=f"{SCRATCH}{os.getpid()}-", dir=scratch())
-    with own as place, contextlib.ExitStack() as open_:
-        given = [turns.Turns(Path(place, name)) for name in ("first", "second")]
+    with contextlib.ExitStack() as open_:
+        try:
+            own = tempfile.TemporaryDirectory(prefix=f"{SCRATCH}{os.getpid()}-", dir=scratch())
+            given = [turns.Turns(Path(open_.enter_context(own), name)) for name in ("first", "second")]
+        except OSError as error:
+            raise InputError(f"trials cannot take turns in {scratch()}: {error.strerror or error}") from error
         asked, begun, patience = [], time.monotonic(), None
         for each, partner in zip(given, partners, strict=True):
             open_.callback(each.close)

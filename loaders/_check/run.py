@@ -125,6 +125,7 @@ class _State:
         self.judged: Outcome | None = None
         self.paired: dict[Figure, list[Block]] = {}
         self.differences: dict[Figure, Difference | None] = {}
+        self.seen: dict[tuple[Figure, str], Judgement] = {}  # at the last look, by the metric that was used as time
         self.failed: dict[str, list[str]] = {"a": [], "b": []}
         self.skips: dict[str, str] = {}
         self.why_not = "the time was up"
@@ -219,12 +220,7 @@ class _State:
                 f"{self.schemas['b']}), so nothing is concluded"
             )
             return Outcome(subject.name, None, None, "; ".join(words), failures=self.failures, start=subject.start)
-        judged = {}
-        for figure in subject.figures:
-            blocks = self.blocks(figure)
-            if blocks:
-                others = [each.difference(figure) for each in self.every if each is not self]
-                judged[figure] = judge(figure, blocks, questions, [each for each in others if each])
+        judged = {figure: self._judged(figure, questions) for figure in subject.figures if self.blocks(figure)}
         return Outcome(
             subject.name,
             judged.get("time"),
@@ -235,6 +231,21 @@ class _State:
             self._time_metric if self._time_metric != subject.time else "",
             subject.start,
         )
+
+    def _judged(self, figure: Figure, questions: int) -> Judgement:
+        """Judge a figure at the last look that its blocks reach.
+
+        A verdict that was reached stays: its look has its share of the chance of error. And between looks there is
+        none, as a judgement after each block would be a look more.
+        """
+        blocks, key = self.blocks(figure), (figure, self._time_metric)
+        at = max((look for look in LOOKS if look <= len(blocks)), default=len(blocks))
+        known = self.seen.get(key)
+        if known is None or (known.verdict == "undecided" and known.blocks < at):
+            others = [each.difference(figure) for each in self.every if each is not self]
+            known = judge(figure, blocks[:at], questions, [each for each in others if each])
+            self.seen[key] = known
+        return known
 
     @property
     def _time_metric(self) -> str:
@@ -296,7 +307,7 @@ def run(
         Called before each round of blocks, with the names of those that it measures. If it returns why none can be
         forked, the round is left out by those whose trials are; after several that nothing can run in, the check ends.
     told
-        Called with all outcomes so far after each block, so an interrupted check has what was measured.
+        Called with all outcomes so far, at first and after each block, so an interrupted check has what was measured.
     """
     begun = clock()
     end, half = begun + seconds, begun + seconds / 2
@@ -307,6 +318,8 @@ def run(
         """Return the number of questions, which the first round settles: what is skipped asks none."""
         return questions or sum(len(each.subject.figures) + 1 for each in states if not each.skipped)
 
+    if told:
+        told([state.outcome(shared()) for state in states])
     seed, idle = 0, 0
     while due := _in_reach([each for each in states if each.is_due(shared())], end - clock(), shared()):
         seed += 1

@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from loaders._check import run as checking
-from loaders._check.judge import FAMILY, LOOKS, TIME_MARGIN, TRIMMED, Figure
+from loaders._check.judge import EFFICIENCY, FAMILY, LOOKS, TIME_MARGIN, TRIMMED, Figure
 from loaders._check.run import Outcome, Subject
 from loaders._check.trials import Runs
 from loaders._errors import CHANGED, InputError
@@ -32,9 +32,6 @@ QUESTIONS_OF: dict[str, str] = {"python": "selection", "tensorflow": "batching"}
 
 NAME = "selftest.jsonl"
 FILE = Path(__file__).with_name("planted.py")
-
-EFFICIENCY = 1.06
-"""The error of a mean that leaves out a fifth at either end, over that of the plain mean, for normal noise (Wilcox)."""
 
 QUESTIONS = 3
 """Verdicts in a check of one strategy: its time, its memory, and how often it fails."""
@@ -151,16 +148,16 @@ class Selftest(msgspec.Struct, frozen=True):
     tallies: list[Tally]
 
 
-def key() -> str:
-    """Return the digest of what decides how a check ends.
+def key(seconds: float) -> str:
+    """Return the digest of what decides how a check of so many seconds ends.
 
     That is code, what the planted strategies are made of, the versions of Python and of packages, and the processor.
     """
     package = Path(__file__).parents[1]
-    rooms = ("_check", "_trial", "questions/batching")
-    alone = (package / "_judge.py", package / "questions" / "selection.py")
-    files = sorted([*alone, *(file for room in rooms for file in (package / room).glob("*.py"))])
-    versions = repr((platform.python_version(), machine.packages(), machine.processor())).encode()
+    rooms = ("_check", "_compare", "_corpus", "_registry", "_trial", "questions/batching")
+    alone = (package / "_contract.py", package / "_judge.py", package / "questions" / "selection.py")
+    files = sorted([*alone, *(file for room in rooms for file in (package / room).glob("[!.]*.py"))])
+    versions = repr((seconds, platform.python_version(), machine.packages(), machine.processor())).encode()
     return hashlib.blake2b(b"".join([versions, *(file.read_bytes() for file in files)]), digest_size=4).hexdigest()
 
 
@@ -175,7 +172,9 @@ def selftest(
     begin: Callable[[], str | None] = lambda: None,
     told: Callable[[Tally], None] = lambda _: None,
 ) -> list[Tally]:
-    """Run the checks of each kind, each for at most ``seconds`` seconds, and return how they ended.
+    """Run the checks of each kind, and return how they ended.
+
+    Those that share their rounds take at most ``seconds`` seconds each, on average: what some leave, others use.
 
     Parameters
     ----------
@@ -196,7 +195,7 @@ def selftest(
     InputError
         If no check of a kind judged anything, or the code changes meanwhile.
     """
-    own = key()
+    own = key(seconds)
     logged = [each for each in _read(path) if each.key == own and each.outcome.start == start]
     found = []
     for kind in kinds:
@@ -213,7 +212,7 @@ def selftest(
                 apart=True,
                 begin=lambda _: begin(),
             )
-            if key() != own:
+            if key(seconds) != own:
                 raise InputError(CHANGED)
             for outcome, (_, environments) in zip(ended, found_of, strict=True):
                 if _has_judged(outcome):

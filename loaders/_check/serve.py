@@ -19,9 +19,16 @@ import msgspec
 from loaders import _compare, _registry
 from loaders._corpus import Corpus
 from loaders._errors import InputError
-from loaders._trial import Record, Trial, log, machine, run_trial, turns, watch
+from loaders._trial import Record, Trial, launch, log, machine, run_trial, turns, watch
 from loaders._trial.forks import Forks, group_of
 from loaders._trial.server import PR_SET_PDEATHSIG, SIGKILL
+
+UNUSABLE = "unusable"
+"""The status of what is no trial's failure."""
+
+
+class _UnusableError(InputError):
+    """No trial can be run now."""
 
 
 class Asked(msgspec.Struct, frozen=True, tag=True):
@@ -123,10 +130,15 @@ class Serving:
         return Offer([] if reason else self._names, reason, by_group=True, turns=turns.AVAILABLE)
 
     def ordered(self, order: Order, plan: Callable[[list[str], Serving], Record]) -> Record | dict[str, str]:
-        """Run a trial, which ``plan`` works out from its arguments; what cannot be run has the status ``failed``."""
+        """Run a trial, which ``plan`` works out from its arguments; what this side does not know has failed.
+
+        What no trial could be run for, such as a full disk, has the status ``unusable``.
+        """
         self._order = order
         try:
             return plan(order.arguments, self)
+        except _UnusableError as error:
+            return {"status": UNUSABLE, "message": str(error)}
         except InputError as error:
             return {"status": "failed", "message": str(error)}
 
@@ -137,13 +149,21 @@ class Serving:
         """
         order = self._order
         trial = msgspec.structs.replace(trial, slow=False, checked=order.checked, turns=order.turns)
-        if order.forked:
-            repeats = 0 if order.turns else watch.repeats_left(self._forked)
-            record = self.forks.run(trial, self.corpus, repeats=repeats)
-            self._forked.append(record)
-        else:
-            record = run_trial(trial, self.corpus)
-        log.append(self._log, record)
+        try:
+            if order.forked:
+                repeats = 0 if order.turns else watch.repeats_left(self._forked)
+                record = self.forks.run(trial, self.corpus, repeats=repeats)
+                self._forked.append(record)
+            else:
+                record = run_trial(trial, self.corpus)
+        except InputError as error:
+            if launch.is_full():
+                raise _UnusableError(str(error)) from error
+            raise
+        try:
+            log.append(self._log, record)
+        except InputError as error:
+            raise _UnusableError(str(error)) from error
         return record
 
 

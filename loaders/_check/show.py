@@ -108,11 +108,14 @@ def summary(outcomes: Sequence[Outcome]) -> str:
     return "; ".join(said) + "."
 
 
-def markdown(outcomes: Sequence[Outcome], title: str) -> str:
-    """Return the summary for a pull request: what got worse or better is shown, the rest is folded."""
+def markdown(outcomes: Sequence[Outcome], title: str, notes: Sequence[str] = ()) -> str:
+    """Return the summary for a pull request: what got worse or better is shown, the rest is folded.
+
+    ``notes`` say what could not be compared, and why.
+    """
     told = [each for each in outcomes if _is_news(each)]
     rest = [each for each in outcomes if not (_is_news(each) or each.skipped)]
-    parts = [f"## {title}", summary(outcomes)]
+    parts = [f"## {title}", summary(outcomes), *(f"Note: {each}." for each in notes)]
     if told:
         parts.append(markdown_table(HEADINGS, lines(told)))
     if rest:
@@ -124,12 +127,13 @@ def markdown(outcomes: Sequence[Outcome], title: str) -> str:
 METHOD = (
     f"Each trial runs in a process of its own; it starts fresh, or is forked from a server that has done the imports, "
     f"as on the other side. Where steady epochs rank a question of this suite, and both sides can run them in turn, "
-    f"those of two trials alternate in the order A B B A; elsewhere whole trials do. A change is confirmed if its "
-    f"whole interval is beyond {TIME_MARGIN - 1:.0%} of time or {MEMORY_MARGIN / 2**20:.0f} MiB. There is no "
-    f"difference if an interval of {1 - 2 * ALIKE_LEVEL:.1%}, narrower than the one shown, lies within "
-    f"{TIME_ALIKE - 1:.0%}, or {MEMORY_ALIKE / 2**20:.0f} MiB of memory if that is more; of a strategy that differs by "
-    f"that much, it is said with a chance of at most {MISSED:.0%}. Failures are counted on both sides (Fisher's exact "
-    f"test). If nothing changed, the chance of any false alarm in the whole check is at most {FAMILY:.0%}."
+    f"those of two trials alternate in the order A B B A, each until its last batch; elsewhere whole trials do. A "
+    f"change is confirmed if its whole interval is beyond {TIME_MARGIN - 1:.0%} of time or "
+    f"{MEMORY_MARGIN / 2**20:.0f} MiB. There is no difference if an interval of {1 - 2 * ALIKE_LEVEL:.1%}, narrower "
+    f"than the one shown, lies within {TIME_ALIKE - 1:.0%}, or {MEMORY_ALIKE / 2**20:.0f} MiB of memory if that is "
+    f"more; of a strategy that differs by that much, it is said with a chance of at most {MISSED:.0%}. Failures are "
+    f"counted on both sides (Fisher's exact test). If nothing changed, the chance of any false alarm in the whole "
+    f"check is at most {FAMILY:.0%}."
 )
 
 

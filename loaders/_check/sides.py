@@ -9,17 +9,20 @@ import subprocess
 import sys
 import tarfile
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from loaders._check.touched import DEPENDENCIES, PACKAGE
+from loaders._check.touched import DEPENDENCIES, PACKAGE, Sources, touched
 from loaders._errors import InputError
-from loaders._trial import machine
+from loaders._trial import log, machine
 
 WORKING_TREE = "the working tree"
+
+RESULTS = "results"
+"""Where sides log their trials, beside their trees."""
 
 VERSIONS = """
 import contextlib, importlib.metadata, json, platform, sys
@@ -60,7 +63,7 @@ class Side(msgspec.Struct, frozen=True):
 
     def sources(self) -> dict[str, str]:
         """Return the package's files and the list of dependencies, by their path in the repository."""
-        files = sorted((self.root / PACKAGE).rglob("*.py"))
+        files = sorted((self.root / PACKAGE).rglob("[!.]*.py"))
         texts = {file.relative_to(self.root).as_posix(): file.read_text("utf-8") for file in files}
         return {**texts, DEPENDENCIES: repr(_dependencies(self.root))}
 
@@ -119,25 +122,34 @@ def side(commit: str | None, repository: Path, place: Path) -> Side:
         if not root.exists():
             _lay_out(repository, digest, root)
     if _dependencies(root) == _dependencies(repository):
-        return Side(name, root, Path(sys.executable), place / "results")
-    return Side(name, root, _environment(root), place / "results")
+        return Side(name, root, Path(sys.executable), place / RESULTS)
+    return Side(name, root, _environment(root), place / RESULTS)
 
 
-def unchanged(both: Sequence[Side], begin: Callable[[Sequence[str]], str]) -> Callable[[Sequence[str]], str]:
-    """Return what begins a round as ``begin`` does, and raises ``InputError`` if a side's code is not what it was.
+def unchanged(
+    both: Sequence[Side], strategies: Mapping[str, Sequence[str]], begin: Callable[[Sequence[str]], str]
+) -> Callable[[Sequence[str]], str]:
+    """Return what begins a round as ``begin`` does, and raises ``InputError`` if what a side runs is not what it was.
 
-    New servers, and fresh trials, import what is on disk when they start.
+    New servers, and fresh trials, import what is on disk when they start. What none of the strategies reaches may be
+    edited meanwhile.
     """
     before = [each.sources() for each in both]
 
     def begins(names: Sequence[str]) -> str:
-        if [each.sources() for each in both] != before:
-            raise InputError(
-                "the code has changed since the check began, and its trials would be of both: run it again"
-            )
+        for then, each in zip(before, both, strict=True):
+            if (now := each.sources()) != then and _is_touched(then, now, strategies):
+                raise InputError("the code has changed since the check began, and more trials would be of both")
         return begin(names)
 
     return begins
+
+
+def _is_touched(before: Sources, after: Sources, strategies: Mapping[str, Sequence[str]]) -> bool:
+    try:
+        return bool(touched(before, after, strategies))
+    except SyntaxError:  # half an edit
+        return True
 
 
 def differing(a: Side, b: Side) -> str:
@@ -149,13 +161,23 @@ def differing(a: Side, b: Side) -> str:
     return ", ".join(f"{name} {of_a.get(name, 'none')} in A and {of_b.get(name, 'none')} in B" for name in names)
 
 
+def begin_log(place: Path) -> None:
+    """Remove the log of earlier checks: nothing reads it, and that of another processor would be refused."""
+    (place / RESULTS / machine.machine_name() / log.NAME).unlink(missing_ok=True)
+
+
 def _lay_out(repository: Path, digest: str, root: Path) -> None:
-    part = root.with_name(f".{root.name}.part")
-    part.mkdir(parents=True, exist_ok=True)
     archive = machine.git(repository, "archive", digest)
-    with tarfile.open(fileobj=io.BytesIO(archive or b"")) as files:
-        files.extractall(part, filter="data")
-    part.rename(root)
+    if archive is None:
+        raise InputError(f"git archive {digest} fails; where a clone is partial or damaged, fetch it first")
+    part = root.with_name(f".{root.name}.part")
+    try:
+        part.mkdir(parents=True, exist_ok=True)
+        with tarfile.open(fileobj=io.BytesIO(archive)) as files:
+            files.extractall(part, filter="data")
+        part.rename(root)
+    except (OSError, tarfile.TarError) as error:
+        raise InputError(f"cannot lay out {digest} in {root.parent}: {error}") from error
 
 
 def _environment(root: Path) -> Path:
@@ -176,4 +198,4 @@ def _environment(root: Path) -> Path:
 
 def _dependencies(root: Path) -> list[str]:
     path = root / DEPENDENCIES
-    return tomllib.loads(path.read_text("utf-8"))["project"]["dependencies"] if path.exists() else []
+    return tomllib.loads(path.read_text("utf-8")).get("project", {}).get("dependencies", []) if path.exists() else []

@@ -43,6 +43,7 @@ it alone would take as long as all of them. A trial waits while its partner has 
 on: only rounds that all have are pooled, and those that followed would count for nothing."""
 
 NO_FORKS = "this system cannot fork trials (Linux 5.14 or later can), so all start fresh"
+NONE_RAN = "no pair was run: its server could not fork, or the time was up"
 NO_TENSORFLOW = "its trials always start fresh: a server saves nothing without TensorFlow"
 
 
@@ -59,10 +60,10 @@ def key(planned: Plan) -> str:
 
     So hours of trials need not be run in one go: what is measured of one question counts after a change of another one.
     """
-    texts = {f"{PACKAGE.name}/{file.relative_to(PACKAGE).as_posix()}": file for file in PACKAGE.rglob("*.py")}
+    texts = {f"{PACKAGE.name}/{file.relative_to(PACKAGE).as_posix()}": file for file in PACKAGE.rglob("[!.]*.py")}
     sources = {name: file.read_text("utf-8") for name, file in texts.items()}
     files = touched.reached(sources, touched.files_of(sources, planned.question))
-    own = (f"{PACKAGE.name}/_check/{name}.py" for name in ("partners", "start"))
+    own = (f"{PACKAGE.name}/{name}.py" for name in ("_check/partners", "_check/start", "_compare/plans"))
     return planned.digest(texts[name] for name in [*files, *own])
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Container, Iterable, Iterator, Mapping, Set
 from pathlib import PurePosixPath
 
 Sources = Mapping[str, str]
@@ -16,6 +16,9 @@ Sources = Mapping[str, str]
 PACKAGE = "loaders"
 MEASURES = ("_trial/child.py", "_trial/convert.py", "_trial/watch.py", "_trial/server.py", "_trial/forks.py")
 """Modules that every trial runs; whatever they import can change every figure."""
+
+ORDERS = ("_compare/plans.py", "_check/serve.py", "_cli/trial.py", "_cli/options.py")
+"""Modules that make a side's trials from what a check orders; what they import besides makes no trial."""
 
 DEPENDENCIES = "pyproject.toml"
 
@@ -28,7 +31,7 @@ def touched(before: Sources, after: Sources, strategies: Mapping[str, Iterable[s
     strategies
         For each question, the names of the strategies that both versions have.
     """
-    shared = _imported(before) | _imported(after)
+    shared = _imported(before) | _imported(after) | {f"{PACKAGE}/{each}" for each in ORDERS}
     every = before.get(DEPENDENCIES) != after.get(DEPENDENCIES) or _differ(before, after, shared)
     found = {}
     for question, names in strategies.items():
@@ -139,7 +142,9 @@ def _parts(source: str, rest: str = "") -> dict[str, tuple[str, frozenset[str]]]
     Statements that define nothing, such as imports, are kept under the name ``rest``, which all others use.
     """
     parts: dict[str, tuple[str, frozenset[str]]] = {}
-    for node in ast.parse(source).body:
+    tree = ast.parse(source)
+    modules = {name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for name in _borrowed_names(node)}
+    for node in tree.body:
         for inner in ast.walk(node):
             if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and ast.get_docstring(inner):
                 inner.body = inner.body[1:] or [ast.Pass()]
@@ -152,11 +157,26 @@ def _parts(source: str, rest: str = "") -> dict[str, tuple[str, frozenset[str]]]
             continue  # the docstring of the module or of a constant
         else:
             names = []
-        uses = frozenset({rest, *(each.id for each in ast.walk(node) if isinstance(each, ast.Name))})
+        uses = frozenset({rest, *_uses(node, modules if names else ())})
         for name in names or [rest]:
             text, used = parts.get(name, ("", frozenset()))
             parts[name] = (f"{text}\n{ast.dump(node)}", used | uses)
     return parts
+
+
+def _borrowed_names(node: ast.ImportFrom) -> list[str]:
+    """Return the names under which a statement imports from this package: some may be modules."""
+    is_ours = node.module and node.module.split(".")[0] == PACKAGE
+    return [each.asname or each.name for each in node.names] if is_ours else []
+
+
+def _uses(node: ast.AST, modules: Container[str]) -> Iterator[str]:
+    """Yield the names that a statement uses, and what it takes from ``modules``."""
+    for each in ast.walk(node):
+        if isinstance(each, ast.Name):
+            yield each.id
+        elif isinstance(each, ast.Attribute) and isinstance(each.value, ast.Name) and each.value.id in modules:
+            yield each.attr
 
 
 def _strategy_reaches(parts: Mapping[str, tuple[str, Set[str]]], name: str) -> set[str]:

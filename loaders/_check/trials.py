@@ -16,6 +16,7 @@ as many samples as the proven one.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import subprocess
@@ -29,9 +30,10 @@ import msgspec
 
 from loaders import _registry
 from loaders._check import partners
-from loaders._check.serve import Asked, Order, Round
+from loaders._check.serve import UNUSABLE, Asked, Order, Round
 from loaders._check.sides import Side
 from loaders._compare import CHECKED
+from loaders._errors import InputError
 from loaders._trial import turns
 from loaders._trial.forks import ATTEMPTS
 
@@ -77,10 +79,19 @@ class Served:
             self._process.stdin.flush()
 
     def answer(self) -> dict[str, Any] | None:
-        """Return the next answer; ``None`` if the process has ended."""
+        """Return the next answer; ``None`` if the process has ended.
+
+        Raises
+        ------
+        InputError
+            If a trial could not be run for want of room, say: that is no failure of the strategy.
+        """
         assert self._process.stdout is not None  # noqa: S101 - as above
         line = self._process.stdout.readline()
-        return json.loads(line) if line.endswith(b"\n") else None
+        found = json.loads(line) if line.endswith(b"\n") else None
+        if found and found.get("status") == UNUSABLE:
+            raise InputError(f"{self._side.name}: {found['message']}")
+        return found
 
     def _ask(self, line: msgspec.Struct) -> dict[str, Any] | None:
         self.tell(line)
@@ -320,12 +331,19 @@ def _in_turn(sides: Sequence[Served], orders: Sequence[Order]) -> list[dict[str,
     """Run two trials whose epochs alternate, and return their records; ``None`` for a process that has ended."""
     records, given = partners.play([_Ordered(*each) for each in zip(sides, orders, strict=True)])
     ran = [((each or {}).get("metrics") or {}).get("steady_epochs") for each in records]
-    if not (times := partners.times(given, ran)):
-        return records
-    return [
-        {**record, "metrics": {**record["metrics"], "steady_time": seconds}} if record else None
-        for record, seconds in zip(records, times, strict=True)
-    ]
+    times = partners.times(given, ran)
+    return [record and _timed(record, seconds) for record, seconds in itertools.zip_longest(records, times)]
+
+
+def _timed(record: dict[str, Any], seconds: float | None) -> dict[str, Any]:
+    """Return a record with the steady time of its turns, which end at an epoch's last batch; without any, its own one.
+
+    That also without what dropping the iterator takes: a millisecond or as long as the epoch, by chance.
+    """
+    metrics = record.get("metrics") or {}
+    if seconds is None and metrics.get("steady_time") is not None:
+        seconds = metrics["steady_time"] - (metrics.get("closing_time") or 0.0)
+    return record if seconds is None else {**record, "metrics": {**metrics, "steady_time": seconds}}
 
 
 @contextlib.contextmanager

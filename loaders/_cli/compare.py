@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--minutes",
-    type=click.FloatRange(min=0, min_open=True),
+    type=options.above_zero,
     help="Stop after this time: quick strategies in 3 rounds (not at full size), or in one if there are 15 minutes or "
     "more, then every strategy, then what is still open.",
 )

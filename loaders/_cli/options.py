@@ -45,6 +45,21 @@ def share(value: str) -> float:
     return percent / 100
 
 
+class _AboveZero(click.FloatRange):
+    """A number above zero, and no infinity: what is reckoned with it, or sent to a trial, would be none."""
+
+    def __init__(self) -> None:
+        super().__init__(min=0, min_open=True)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        found = super().convert(value, param, ctx)
+        if not math.isfinite(found):
+            self.fail(f"{value!r} is not a finite number", param, ctx)
+        return found
+
+
+above_zero = _AboveZero()
+
 outside = click.option(
     "--with",
     "outside",
@@ -65,8 +80,7 @@ size = click.option(
 
 def minutes(words: str, **more: Any) -> Callable[[Any], Any]:
     """Return the option ``--minutes``; ``words`` is its help text."""
-    kind = click.FloatRange(min=0, min_open=True)
-    return click.option("--minutes", type=kind, show_default=True, help=words, **{"default": 10.0, **more})
+    return click.option("--minutes", type=above_zero, show_default=True, help=words, **{"default": 10.0, **more})
 
 
 def case(words: str) -> Callable[[Any], Any]:
@@ -123,7 +137,7 @@ _TRIALS = (
     ),
     click.option(
         "--deadline",
-        type=click.FloatRange(min=0, min_open=True),
+        type=above_zero,
         default=600.0,
         show_default=True,
         help="End a trial after this many seconds.",

@@ -49,12 +49,16 @@ def write(path: Path, text: str) -> None:
         raise InputError(f"cannot write {path}: {error.strerror or error}") from error
 
 
+Stopped = KeyboardInterrupt | InputError | None
+"""What ended a measurement before its time."""
+
+
 def checked(
     seconds: float, run: Callable[[Callable[[list[Outcome]], None]], list[Outcome]]
-) -> tuple[list[Outcome], bool]:
-    """Show the progress of a check, and return its outcomes and whether it was interrupted.
+) -> tuple[list[Outcome], Stopped]:
+    """Show the progress of a check, and return its outcomes and what has stopped it.
 
-    ``run`` is given what it must call with the outcomes so far; these are what an interruption leaves.
+    ``run`` is given what it must call with the outcomes so far; these are what an interruption or an error leaves.
     """
     from loaders import _terminal
 
@@ -66,14 +70,16 @@ def checked(
             show_progress(so_far)
 
         try:
-            return run(told), False
-        except KeyboardInterrupt:
-            return outcomes, True
+            return run(told), None
+        except (KeyboardInterrupt, InputError) as stopped:
+            return outcomes, stopped
 
 
-def finish(code: int, *, interrupted: bool) -> NoReturn:
-    """End with an exit code, after an interruption with 130."""
-    if interrupted:
-        say("interrupted; only what was measured until then is judged")
-        sys.exit(130)
-    sys.exit(code)
+def finish(code: int, stopped: Stopped = None) -> NoReturn:
+    """End with an exit code: after an interruption with 130, and with 2 after an error, which is raised."""
+    if stopped:
+        how = "ended" if isinstance(stopped, InputError) else "interrupted"
+        say(f"{how}; only what was measured until then is judged")
+    if isinstance(stopped, InputError):
+        raise stopped
+    sys.exit(130 if stopped else code)

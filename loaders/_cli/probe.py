@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from loaders._cli import options
-from loaders._cli.output import checked, finish, print_json, write
+from loaders._cli.output import Stopped, checked, finish, print_json, write
 
 if TYPE_CHECKING:
     from loaders._probe.asked import Asked
@@ -37,7 +37,7 @@ FORBIDDEN = ("growing", "bottleneck", "uneven")
 )
 @click.option(
     "--deadline",
-    type=click.FloatRange(min=0, min_open=True),
+    type=options.above_zero,
     default=600.0,
     show_default=True,
     help="End a trial after this many seconds, its imports included.",
@@ -46,7 +46,7 @@ FORBIDDEN = ("growing", "bottleneck", "uneven")
 @click.option(
     "--max-peak", type=options.amount_of_memory, metavar="2GiB", help="Exit with 1 if it holds more above imports."
 )
-@click.option("--min-rate", type=click.FloatRange(min=0, min_open=True), help="Least samples a second, else exit 1.")
+@click.option("--min-rate", type=options.above_zero, help="Least samples a second, else exit 1.")
 @click.option("--markdown", type=click.Path(dir_okay=False, path_type=Path), help="Write a summary for a pull request.")
 @click.option("--report", type=click.Path(dir_okay=False, path_type=Path), help="Write one page to be sent on.")
 @options.as_json
@@ -119,7 +119,7 @@ def _probe(
         from loaders._report import probe as page
 
     records: list[Record] = []
-    interrupted = False
+    stopped: Stopped = None
     with _terminal.progress(trials, None) as bar:
 
         def told(record: Record) -> None:
@@ -129,8 +129,8 @@ def _probe(
         try:
             for _ in asked.rounds(plan, trials, told):
                 pass
-        except KeyboardInterrupt:
-            interrupted = True
+        except KeyboardInterrupt as interrupt:
+            stopped = interrupt
     if not records:
         raise KeyboardInterrupt
     result = found(plan, records)
@@ -144,7 +144,7 @@ def _probe(
         write(markdown, words.markdown(result, judged, line))
     if report:
         write(report, page.render(result, judged, line))
-    finish(gates.exit_code(result, judged), interrupted=interrupted)
+    finish(gates.exit_code(result, judged), stopped)
 
 
 def _compare(plans: Sequence[Asked], minutes: float, markdown: Path | None, *, as_json: bool) -> None:
@@ -153,9 +153,9 @@ def _compare(plans: Sequence[Asked], minutes: float, markdown: Path | None, *, a
     from loaders._probe.pair import Pair
 
     pair = Pair(*plans)
-    outcomes, interrupted = checked(minutes * 60, lambda told: [pair.run(minutes * 60, told)])
-    if not outcomes:
-        raise KeyboardInterrupt
+    outcomes, stopped = checked(minutes * 60, lambda told: [pair.run(minutes * 60, told)])
+    if stopped and not any(each.judgements for each in outcomes):
+        raise stopped
     same = pair.same_samples()
     if as_json:  # shown even where it cannot be written
         print_json({"outcome": outcomes[0], "samples": same})
@@ -166,4 +166,4 @@ def _compare(plans: Sequence[Asked], minutes: float, markdown: Path | None, *, a
     if markdown:
         write(markdown, f"{show.markdown(outcomes, pair.name)}\n{same}\n")
     failed = outcomes[0].failures
-    finish(int(outcomes[0].is_regression or failed.a + failed.b > 0), interrupted=interrupted)
+    finish(int(outcomes[0].is_regression or failed.a + failed.b > 0), stopped)

@@ -52,8 +52,8 @@ SIZES = {"python": "tiny", "tensorflow": "small"}
 )
 @click.option(
     "--minutes",
-    type=click.FloatRange(min=0, min_open=True),
-    help=f"Minutes for each check; with --start, in total. [default: {MINUTES:g}; with --start, no limit]",
+    type=options.above_zero,
+    help=f"Minutes for a check, on average; with --start, in total. [default: {MINUTES:g}; with --start, no limit]",
 )
 @options.as_json
 @click.pass_context
@@ -127,6 +127,7 @@ def _checks(subject: str, checks: int, seconds: float) -> list[Tally]:
     names = [f"{question}.{name}" for name in planted]
     side = msgspec.structs.replace(sides.side(None, ROOT, PLACE), outside=(selftest.FILE,))
     path = log.log_path(machine.machine_name()).with_name(selftest.NAME)
+    sides.begin_log(PLACE)
     with (
         log.exclusive(machine.machine_name()),
         trials.trials((side, side), {question: planted}, size, say) as found,
@@ -181,4 +182,6 @@ def _start(questions: Sequence[str], rounds: int, seconds: float) -> list[Equiva
     with log.exclusive(name), _terminal.progress(total, None if math.isinf(seconds) else seconds) as bar:
         log.refuse_other_processor(path, machine.processor())
         records = start.measure(forked, path, rounds=rounds, seconds=seconds, begin=bar.begin, done=bar.done, say=say)
+    measured = {each.question for each in records}
+    skipped += [Equivalence(each.question, start.NONE_RAN) for each in forked if each.question not in measured]
     return [*equivalence.judged(records), *skipped]

@@ -40,7 +40,9 @@ def _serve(context: click.Context, _: click.Parameter, parent: int | None) -> No
 @click.argument("question")
 @click.argument("strategy")
 @options.case("A value of one of the question's axes.")
-@click.option("--seed", type=int, default=1, show_default=True, help="Seed of the order of samples.")
+@click.option(
+    "--seed", type=click.IntRange(0, 2**31 - 1), default=1, show_default=True, help="Seed of the order of samples."
+)
 @options.trials
 @options.as_json
 @click.option("--serve", type=int, metavar="PARENT", hidden=True, is_eager=True, expose_value=False, callback=_serve)

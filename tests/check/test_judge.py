@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from loaders._check.judge import (
     Judgement,
     _difference,
     _moderated,
+    _then,
     is_due,
     judge,
     shown,
@@ -180,8 +182,37 @@ def test_the_word_is_the_one_judges() -> None:
             found = _judge.judge(difference, margin=TIME_ALIKE, beyond=TIME_MARGIN, confidence=confidence, alike=alike)
             judged = judge("time", blocks, QUESTIONS)
             assert judged.verdict == words.get(found.verdict, found.verdict)
-            assert judged.enough == found.rounds
-            assert (judged.enough is None) or judged.enough > 11
+            assert judged.enough is None or (judged.enough in LOOKS and judged.enough > 11)
+
+
+@pytest.mark.parametrize("before", LOOKS[:-1])
+def test_as_many_blocks_as_are_said_to_be_enough_decide_and_fewer_do_not(before: int) -> None:
+    """With the same difference, and an error that falls as a trimmed mean's does."""
+
+    def at(blocks: int, spread: float) -> Judgement:
+        own = norm.ppf((np.arange(blocks) + 0.5) / blocks)
+        trimmed = 1.06 if blocks > LOOKS[0] else 1.0
+        logs = 0.1 + own * (spread * trimmed / np.sqrt(blocks) / _difference(own.tolist()).error)
+        return judge("time", [Block((1.0,), (float(np.exp(each)),)) for each in logs], QUESTIONS)
+
+    asked = 0
+    for spread in np.geomspace(0.005, 0.5, 200):
+        said = at(before, float(spread))
+        if said.verdict == "undecided":
+            later = (look for look in LOOKS if look > before and at(look, float(spread)).verdict != "undecided")
+            assert said.enough == next(later, None)
+            asked += said.enough is not None
+    assert asked
+
+
+def test_the_error_of_more_blocks_is_foreseen() -> None:
+    random = np.random.default_rng(1)
+    errors = {
+        count: np.mean([_difference(random.normal(0, 1, count).tolist()).error for _ in range(4000)]) for count in LOOKS
+    }
+    for before, after in itertools.combinations(LOOKS[1:], 2):
+        foreseen = _then(Difference(0.0, float(errors[before]), 1.0, before), after).error
+        assert foreseen == pytest.approx(errors[after], rel=0.1)
 
 
 def test_a_trial_that_failed_costs_itself_alone() -> None:

@@ -88,7 +88,14 @@ def test_trials_in_turn_go_on_until_failures_are_told_and_figures_rest_on_no_mor
     assert found.broken
     assert LOOKS[-1] < found.failures.of_b <= MOST_TRIALS
     assert found.time
-    assert found.time.blocks == LOOKS[-1] - LOOKS[-1] // 6
+    assert found.time.blocks == LOOKS[0], "a verdict that is reached stays"
+    clock = Clock()
+    open_ = _noisy(clock, "x", 0.5)
+    fails = _now_and_then(open_.b, set(range(0, 1000, 6)))
+    found = _run(clock, msgspec.structs.replace(open_, in_turn=lambda seed: [open_.a(seed), fails(seed)]))["x"]
+    assert found.failures.of_b > LOOKS[-1]
+    assert found.time
+    assert found.time.blocks == max(each for each in LOOKS if each <= LOOKS[-1] - LOOKS[-1] // 6)
 
 
 def test_what_is_undecided_comes_before_what_might_only_fail_more_often() -> None:
@@ -401,7 +408,8 @@ def test_time_that_is_left_goes_to_those_that_have_not_begun() -> None:
 def test_a_strategy_waits_at_looks_alone() -> None:
     clock = Clock()
     found = _run(clock, *(_noisy(clock, str(each), 0.02 * (each + 1)) for each in range(5)), seconds=400)
-    ends = [each.time.blocks in LOOKS for each in found.values() if each.time]
+    assert all(each.time and each.time.blocks in LOOKS for each in found.values())
+    ends = [count // 4 in LOOKS for count in Counter(name for name, _, _ in clock.ran).values()]
     assert ends.count(False) <= 1, "only what was under way when the time was up"
 
 
@@ -409,7 +417,8 @@ def test_the_last_strategy_is_measured_until_the_time_is_up() -> None:
     clock = Clock()
     found = _run(clock, _noisy(clock, "noisy", 0.5), seconds=40)
     assert found["noisy"].time
-    assert found["noisy"].time.blocks == 10
+    assert len(clock.ran) == 4 * 10
+    assert found["noisy"].time.blocks == 8, "the last look: one more would have its own share of false alarms"
 
 
 def test_apart_each_is_judged_by_its_own_spread(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -425,3 +434,42 @@ def test_apart_each_is_judged_by_its_own_spread(monkeypatch: pytest.MonkeyPatch)
         seen.clear()
         run([clock.subject(name, 1.0, 1.5) for name in "xyz"], 1e6, apart=apart, clock=clock)
         assert max(seen) == most
+
+
+def test_a_verdict_that_was_reached_is_not_lost_to_a_further_block() -> None:
+    """A mean of five blocks leaves out two, and its interval is twice as wide as that of four."""
+    clock, random = Clock(), np.random.default_rng(1)
+
+    def side(letter: str, time: float) -> Callable[[int], dict[str, Any]]:
+        quiet = clock.trial("x", letter, time)
+
+        def ran(seed: int) -> dict[str, Any]:
+            record = quiet(seed)
+            record["metrics"]["epoch_time"] *= float(np.exp(random.normal(0, 0.01)))
+            record["metrics"]["peak_memory"] = int(100 * MIB * np.exp(random.normal(0, 0.5)))
+            return record
+
+        return ran
+
+    subject = Subject("x", "epoch_time", side("a", 1.0), side("b", 1.2))
+    for blocks in range(LOOKS[0], 8):
+        clock.now, clock.ran[:] = 0.0, []
+        found = _run(clock, subject, seconds=4 * blocks)["x"]
+        assert len(clock.ran) == 4 * blocks
+        assert found.memory
+        assert found.memory.verdict == "undecided"
+        assert found.time
+        assert (found.time.verdict, found.time.blocks) == ("slower", LOOKS[0])
+        assert found.is_regression
+
+
+def test_what_an_interruption_before_the_first_block_left_unmeasured_is_named() -> None:
+    clock, told = Clock(), list[list[Outcome]]()
+
+    def interrupted(names: Sequence[str]) -> str:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run([clock.subject("x", 1.0, 1.0)], 1e6, clock=clock, begin=interrupted, told=told.append)
+    assert [each.name for each in told[-1]] == ["x"]
+    assert told[-1][0].message.startswith("not measured")

@@ -131,7 +131,7 @@ def test_an_interrupted_selftest_goes_on_where_it_was(tmp_path: Path, monkeypatc
     assert [each.checks for each in found.tallies] == [each.checks for each in done]
     assert len(said) == 1
     assert found.environment.machine == "tested"
-    monkeypatch.setattr(selftest, "key", lambda: "another code")
+    monkeypatch.setattr(selftest, "key", lambda _: "another code")
     selftest.selftest(1, 1e6, _simulated(0.02), path, selftest.KINDS[:1])
     assert [each.checks for each in (selftest.newest(path) or found).tallies] == [1]
     assert selftest.newest(tmp_path / "nowhere") is None
@@ -192,10 +192,11 @@ def test_a_check_that_judged_nothing_is_none(tmp_path: Path) -> None:
 def test_checks_with_other_versions_or_processors_are_told_apart(
     monkeypatch: pytest.MonkeyPatch, name: str, other: object
 ) -> None:
-    before = selftest.key()
-    assert selftest.key() == before
+    before = selftest.key(1.0)
+    assert selftest.key(1.0) == before
+    assert selftest.key(2.0) != before, "shorter checks find less"
     monkeypatch.setattr(machine, name, lambda: other)
-    assert selftest.key() != before
+    assert selftest.key(1.0) != before
 
 
 @pytest.mark.parametrize("blocks", [4, 48])

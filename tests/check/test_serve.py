@@ -23,7 +23,7 @@ from loaders._check import serve, sides, trials
 from loaders._check.serve import Asked, Order, Round
 from loaders._corpus import Corpus
 from loaders._errors import InputError
-from loaders._trial import Record, Trial, forks, turns
+from loaders._trial import Record, Trial, forks, launch, log, turns
 from loaders._trial.forks import Forks
 from loaders._trial.imports import is_found
 from loaders._trial.launch import LostServerError
@@ -312,3 +312,20 @@ def test_a_server_that_is_killed_costs_only_time(served: Process, tmp_path: Path
     assert record["status"] == "failed"
     assert "forked from has ended" in record["message"] or "cannot be forked" in record["message"]
     assert served.ask(_order("planted_quick"))["status"] == "ok", "the next trial has a new server"
+
+
+@pytest.mark.parametrize("cause", ["the log", "the trial", "a server"])
+def test_a_full_disk_is_no_failure_of_a_strategy(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, corpus: Corpus, cause: str
+) -> None:
+    def no_room(*_: object, **__: object) -> Record:
+        raise InputError("no room")
+
+    monkeypatch.setenv("LOADERS_RESULTS", str(tmp_path))
+    monkeypatch.setattr(serve, "run_trial", (lambda *_: RECORD) if cause == "the log" else no_room)
+    monkeypatch.setattr(launch, "is_full", lambda: cause == "the trial")
+    if cause == "the log":
+        monkeypatch.setattr(log, "append", no_room)
+    serving = serve.Serving(Asked({}, "tiny"), corpus)
+    said = serving.ordered(_order("x", forked=False), lambda _, own: own.run(TRIAL))
+    assert said == {"status": "failed" if cause == "a server" else "unusable", "message": "no room"}

@@ -97,6 +97,8 @@ def test_markdown_folds_the_noise_and_keeps_a_message_in_its_cell() -> None:
     assert "| resize.&lt;b> | B failed: ValueError: a \\| b next |" in opened
     assert "resize.tf_image |" in folded
     assert "in the order A B B A" in folded
+    noted = show.markdown([SAME], "HEAD against main", ["only main has selection.x: nothing to compare with"])
+    assert "\n\nNote: only main has selection.x: nothing to compare with.\n\n" in noted
 
 
 def test_what_neither_side_runs_here_takes_no_line() -> None:

@@ -210,11 +210,43 @@ def test_an_interrupted_check_leaves_nothing_behind(
 
 
 def test_a_side_whose_code_is_edited_meanwhile_ends_a_check() -> None:
-    """New servers would import what is there then, and both would be in one verdict."""
-    texts = [{"loaders/a.py": "1"}, {"loaders/a.py": "1"}]
+    """New servers would import what is there then, and both would be in one verdict; but what no trial runs."""
+    own, other = "loaders/questions/a.py", "loaders/_report/page.py"
+    texts = [{own: "def one():\n    return 1\n", other: "1"} for _ in range(2)]
     both = [cast("Side", SimpleNamespace(sources=lambda each=each: dict(each))) for each in texts]
-    begin = sides.unchanged(both, lambda names: f"why not {' '.join(names)}")
+    begin = sides.unchanged(both, {"a": ["one"]}, lambda names: f"why not {' '.join(names)}")
     assert begin(["a"]) == "why not a"
-    texts[1]["loaders/a.py"] = "2"
-    with pytest.raises(InputError, match="the code has changed since the check began"):
-        begin(["a"])
+    texts[1][other] = "half an edit ("
+    assert begin(["a"]) == "why not a"
+    for edited in ("def one():\n    return 2\n", "def one(", ""):
+        texts[1][own] = edited
+        with pytest.raises(InputError, match="the code has changed since the check began"):
+            begin(["a"])
+
+
+@pytest.mark.parametrize(("archive", "said"), [(None, "git archive abc fails"), (b"junk", "cannot lay out abc")])
+def test_a_commit_that_cannot_be_laid_out_is_one_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, archive: bytes | None, said: str
+) -> None:
+    monkeypatch.setattr(machine, "git", lambda *_: archive)
+    with pytest.raises(InputError, match=said):
+        sides._lay_out(ROOT, "abc", tmp_path / "abc")
+    assert not (tmp_path / "abc").exists()
+
+
+def test_a_commit_without_listed_dependencies_needs_none(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[build-system]\nrequires = []\n")
+    assert sides._dependencies(tmp_path) == []
+
+
+def test_the_log_of_another_processor_is_no_reason_not_to_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing reads it; each trial refused to be logged there, and a check that measured nothing passed."""
+    monkeypatch.setenv("LOADERS_RESULTS", str(tmp_path / sides.RESULTS))
+    path = log.log_path(machine.machine_name())
+    path.parent.mkdir(parents=True)
+    path.write_text("{}")
+    sides.begin_log(tmp_path)
+    assert not path.exists()
+    sides.begin_log(tmp_path)

@@ -308,3 +308,11 @@ def test_the_command_runs_what_is_forked_and_says_what_is_not(
     done = CliRunner().invoke(selftest.command, run)
     assert done.exit_code == 1, "what fails only in forks differs"
     assert CliRunner().invoke(selftest.command, ["--questions", "caching"]).exit_code == 2
+
+
+def test_a_question_of_which_nothing_ran_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("LOADERS_RESULTS", str(tmp_path))
+    monkeypatch.setattr(pages, "AVAILABLE", True)
+    monkeypatch.setattr(start, "measure", lambda *_, **__: [])
+    (found,) = selftest._start(["batching"], 2, 60.0)
+    assert (found.question, found.verdict, found.skipped) == ("batching", "skipped", start.NONE_RAN)

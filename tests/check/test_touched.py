@@ -203,6 +203,9 @@ def test_dependencies_touch_all_and_what_no_trial_imports_nothing() -> None:
     for path in ("loaders/_compare.py", "loaders/__main__.py"):
         assert touched(SOURCES, {**SOURCES, path: "z = 3\n"}, STRATEGIES) == {}
     assert touched(SOURCES, {**SOURCES, "loaders/_report/page.py": "z = 3\n"}, STRATEGIES) == {}
+    assert touched(SOURCES, {**SOURCES, "loaders/_compare/plans.py": "z = 3\n"}, STRATEGIES) == STRATEGIES, (
+        "makes trials"
+    )
     assert touched(SOURCES, {**SOURCES, "loaders/_trial/new.py": "z = 3\n"}, STRATEGIES) == {}, "nobody imports it yet"
 
 
@@ -225,3 +228,18 @@ def test_machinery_that_one_question_takes_touches_all_of_that_question_alone() 
         "loaders/questions/question.py": f"from loaders import _own\n{QUESTION}",
     }
     assert touched(own, {**own, "loaders/_own.py": "x = 2\n"}, STRATEGIES) == {"question": EVERY}
+
+
+def test_a_function_of_a_sibling_module_is_followed() -> None:
+    """As ``from loaders.questions.packaged import two as script``, and then ``script.main``."""
+    used = "from loaders.questions.packaged import two as script\n"
+    used += "\n\n@variant\ndef plain(job):\n    return script.main(job)\n"
+    two = PACKAGED["loaders/questions/packaged/two.py"] + "\n\ndef main(job):\n    return 1\n"
+    before = {
+        **SOURCES,
+        **PACKAGED,
+        "loaders/questions/packaged/one.py": used,
+        "loaders/questions/packaged/two.py": two,
+    }
+    after = {**before, "loaders/questions/packaged/two.py": two.replace("return 1", "return 2")}
+    assert touched(before, after, {"packaged": {"plain", "clever"}}) == {"packaged": {"plain"}}

@@ -9,6 +9,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import psutil
@@ -17,6 +18,7 @@ import pytest
 from loaders._check import partners, trials
 from loaders._check.serve import Asked, Order
 from loaders._check.sides import Side
+from loaders._errors import InputError
 from loaders._trial import turns
 
 MIB = 2**20
@@ -415,3 +417,28 @@ def test_a_side_too_old_for_it_makes_both_run_each_trial_alone(tmp_path: Path) -
     assert said == [
         "old cannot fork its trials, so all start in fresh processes (exit code 1: No such option: --serve)"
     ]
+
+
+def test_without_turns_an_epoch_ends_with_its_last_batch_as_a_turn_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What dropping an iterator takes would be in some blocks of a strategy, and not in others."""
+    closed = {**GOOD, "metrics": {**GOOD["metrics"], "steady_epochs": 2, "closing_time": 0.04}}
+    failed = {"status": "failed", "message": "no", "metrics": {}}
+    monkeypatch.setattr(partners, "play", lambda _: ([closed, failed], [Taken([], 0), Taken([], 0)]))
+    found = trials._in_turn([], [])
+    assert found[0]
+    assert found[0]["metrics"]["steady_time"] == pytest.approx(0.06)
+    assert found[1] == failed
+
+
+def test_what_no_trial_could_be_run_for_ends_a_check(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A full disk is no failure of a strategy: it would count as one, and a check that measured nothing would pass."""
+    monkeypatch.setattr(trials.Served, "_launch", lambda _: None)
+    served = trials.Served(cast(Side, SimpleNamespace(name="main")), Asked({}, "tiny"))
+    answers = tmp_path / "answers"
+    answers.write_bytes(b'{"status": "ok"}\n{"status": "unusable", "message": "the disk is full"}\n')
+    with answers.open("rb") as stdout:
+        monkeypatch.setattr(served, "_process", SimpleNamespace(stdout=stdout), raising=False)
+        assert served.answer() == {"status": "ok"}
+        with pytest.raises(InputError, match="main: the disk is full"):
+            served.answer()
+        assert served.answer() is None
