@@ -7,6 +7,7 @@ here and ``loaders`` from a commit. The first question begins with the default c
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -26,20 +27,24 @@ ASV = [sys.executable, "-m", "asv"]
 FAILED = 2
 """What asv ends with if a benchmark failed, or if there was nothing to run it with."""
 
+GRACE = 10.0
+"""Seconds in which asv begins to end when the terminal has interrupted it, with a trial that is under way."""
+
 TERMINATED = 128 + signal.SIGTERM
 
 
 def main() -> int:
     """Run every question's benchmarks, and return the exit code.
 
-    A benchmark that failed is run again by the same command, as a full disk may be the reason; the others go on. Any
+    A benchmark that failed is run again by the same command, as a full disk may be the reason; the others go on. What
+    failed in a comparison stays so for its commit: strategies that failed are on the page, and no error of asv's. Any
     other error of asv's ends the suite.
 
     Raises
     ------
     InputError
-        If what would be measured is not committed, another command measures, or the machine's name belongs to another
-        processor.
+        If what would be measured is not committed or not this project's own, another command measures, or the machine's
+        name belongs to another processor.
     """
     name = _ready()
     if name not in machine.registered():
@@ -57,7 +62,8 @@ def main() -> int:
         elif code:
             return code
     if failed:
-        print(f"asv reports failures in {' '.join(failed)}; the same command runs these again", file=sys.stderr)  # noqa: T201
+        said = "the same command runs these again, but for trials of this commit that have failed in a comparison"
+        print(f"asv reports failures in {' '.join(failed)}; {said}", file=sys.stderr)  # noqa: T201
     return FAILED if failed else 0
 
 
@@ -65,6 +71,8 @@ def _ready() -> str:
     """Make sure that a full run can measure, and return the machine's name."""
     if changed := _git("status", "--porcelain", "--", "benchmarks", *CODE):
         raise InputError(f"commit it first, as asv measures what is committed: {' '.join(changed.split()[1::2])}")
+    if own := [each for each in ("LOADERS_DATA", "LOADERS_WITH") if os.environ.get(each)]:
+        raise InputError(f"unset {' and '.join(own)}: asv's history does not say what its figures were measured on")
     name = machine.machine_name()
     with log.exclusive(name):
         log.refuse_other_processor(log.log_path(name), machine.processor())
@@ -93,6 +101,10 @@ def _run(arguments: list[str], variables: dict[str, str]) -> int:
     try:
         return process.wait()
     except KeyboardInterrupt:  # which the terminal has sent to asv as well
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(GRACE)
+            raise
+        process.send_signal(signal.SIGINT)  # it came from elsewhere, and asv knows nothing of it
         process.wait()
         raise
     except SystemExit:

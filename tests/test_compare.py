@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+import os
 import random
 from collections import Counter, defaultdict
 from collections.abc import Callable
@@ -599,7 +600,7 @@ def test_code_that_changes_meanwhile_ends_a_comparison(
     with pytest.raises(InputError, match="the code, what is installed or the number of cores has changed"):
         _compare.run(plan)
     kept = log.read(log.log_path("tested"))
-    assert len(kept) == 9, "it has ended with the case that was under way"
+    assert len(kept) == 7, "it has ended with the trial that was under way, which may have been of either"
     found = _compare.run(plan)
     assert len(found) == 18
     assert {each.run for each in found}.isdisjoint(each.run for each in kept)
@@ -1007,3 +1008,49 @@ def test_a_round_starts_the_servers_of_what_it_runs_and_no_others(
     with forks.Forks(planned.groups) as served:
         served.begin({()})
     assert started == [planned.groups[()]], "with all that its group imports"
+
+
+def test_what_is_written_anew_as_it_was_ends_no_comparison(
+    planned: Plan, timed: Timed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = tmp_path / "mine.py"
+    mine.write_text("one = 1")
+
+    def saves(trial: Trial, corpus: Corpus, **more: Any) -> Record:
+        os.utime(mine, ns=(len(timed.ran), len(timed.ran)))
+        return timed(trial, corpus, **more)
+
+    stand_in_for_trials(monkeypatch, saves)
+    assert len(_compare.run(dataclasses.replace(planned, outside=(str(mine),)))) == 18
+
+
+def test_an_editors_lock_is_no_code(planned: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Emacs lays a link that leads nowhere beside a file of which something is not saved."""
+    (tmp_path / "a.py").write_text("x = 1")
+    monkeypatch.setattr(plans, "PACKAGE", tmp_path)
+    before = planned.key
+    (tmp_path / ".#a.py").symlink_to("me@here.1")
+    assert planned.key == before
+    (tmp_path / "a.py").write_text("x = 2")
+    assert planned.key != before
+
+
+def test_a_finished_run_counts_though_an_unfinished_one_came_after_it(planned: Plan, runner: Runner) -> None:
+    """A question whose rest an interrupted suite has begun, and not finished within a day."""
+    first = dataclasses.replace(planned, cases=planned.cases[:1])
+    whole = _compare.run(first)
+    runner.stop_at = len(runner.ran) + 4
+    with pytest.raises(KeyboardInterrupt):
+        _compare.run(first)
+    runner.stop_at = None
+    path = log.log_path("tested")
+    aged = [
+        msgspec.structs.replace(each, started=(datetime.now(UTC) - timedelta(hours=100)).isoformat())
+        for each in log.read(path)
+    ]
+    path.unlink()
+    log.append(path, *aged)
+    before = len(runner.ran)
+    found = _compare.run(first, anew=False)
+    assert len(runner.ran) == before
+    assert {each.run for each in found} == {each.run for each in whole}

@@ -124,9 +124,22 @@ def test_it_does_not_begin_while_another_command_measures() -> None:
         _full.main()
 
 
+@pytest.mark.usefixtures("committed")
+@pytest.mark.parametrize("name", ["LOADERS_DATA", "LOADERS_WITH"])
+def test_it_does_not_begin_with_data_or_strategies_of_ones_own(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """asv's results do not say on what they were measured, and are kept for the commit."""
+    monkeypatch.setenv(name, "mine")
+    with pytest.raises(InputError, match=f"unset {name}: "):
+        _full.main()
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGTERM")
-def test_asv_ends_with_it_in_its_own_way_when_it_is_terminated(tmp_path: Path) -> None:
-    """asv passes on no SIGTERM, and what it had begun went on measuring; begun in the background, it ignored SIGINT."""
+@pytest.mark.parametrize("which", [signal.SIGTERM, signal.SIGINT])
+def test_asv_ends_with_it_in_its_own_way_when_it_is_terminated(tmp_path: Path, which: signal.Signals) -> None:
+    """asv passes on no SIGTERM, and what it had begun went on measuring; begun in the background, it ignored SIGINT.
+
+    Nor does it know of a SIGINT that did not come from its terminal.
+    """
     (tmp_path / "asv.py").write_text(WAITING, "utf-8")
     code = f"""
 import os, signal, sys
@@ -136,12 +149,13 @@ _full._obey_signals()
 _full.ASV = [sys.executable, {str(tmp_path / "asv.py")!r}]
 os.chdir({str(tmp_path)!r})
 _full._base.ROOT = {str(tmp_path)!r}
+_full.GRACE = 1.0
 _full._run([], dict(os.environ))
 """
     process: Any = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT)
     ends = time.monotonic() + 60
     while not (tmp_path / "begun").exists() and time.monotonic() < ends:
         time.sleep(0.05)
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(60) == _full.TERMINATED
+    process.send_signal(which)
+    assert process.wait(60) == (_full.TERMINATED if which == signal.SIGTERM else -signal.SIGINT)
     assert (tmp_path / "tidied up").exists()

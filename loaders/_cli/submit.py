@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 
@@ -60,7 +61,7 @@ def _steps(folder: Path, name: str) -> list[str]:
     return [
         f"Written into {folder}. Nothing was sent. To hand it in, on a fork of the repository:",
         f"  git checkout -b results-{name}",
-        f"  git add --force {folder}",
+        f"  git add --force {shlex.quote(str(folder))}",
         f'  git commit -m "Results of {name}"',
         f"  git push --set-upstream origin results-{name}",
         f"and open a pull request. `python -m loaders submit {name} --check` checks it; it appears as another machine.",

@@ -137,7 +137,7 @@ class Plan:
     @property
     def key(self) -> str:
         """Digest of everything that a trial's figures depend on, including the code of this package."""
-        return self.digest(PACKAGE.rglob("*.py"))
+        return self.digest(PACKAGE.rglob("[!.]*.py"))
 
     def digest(self, files: Iterable[Path]) -> str:
         """Return a digest of these files of the package and of everything else that a trial's figures depend on.

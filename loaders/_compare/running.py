@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import statistics
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import msgspec
 
 from loaders import _registry
-from loaders._compare.plans import SEED, Plan, groups_of
+from loaders._compare.plans import PACKAGE, SEED, Plan, groups_of
 from loaders._compare.schedule import Block, Records, blocks, held_to, is_checked, is_left, of_round
 from loaders._errors import CHANGED, InputError
 from loaders._trial import Record, Trial, log, machine, run_trial, watch
@@ -79,6 +81,7 @@ def run_together(
             served = -1  # the round
             is_first = True
             for block in blocks(plans, records):
+                written = _written(block.plan)
                 if not _is_of(names[block.plan.question], block.plan):
                     raise InputError(CHANGED)
                 for strategy in block.strategies:
@@ -97,7 +100,9 @@ def run_together(
                     forked = None if block.fresh or forks.reason else forks
                     record = _run_trial(block, trial, names[trial.question], forked, of_question)
                     if record:
-                        is_first = False
+                        if (now := _written(block.plan)) != written and not _is_of(names[trial.question], block.plan):
+                            raise InputError(CHANGED)  # it may be of other code than it would say
+                        is_first, written = False, now
                         log.append(path, record)
                         of_question.append(record)
                         done(record)
@@ -110,6 +115,16 @@ def _is_of(run: str, plan: Plan) -> bool:
         return run.endswith(f"-{plan.key}")
     except OSError:
         return False
+
+
+def _written(plan: Plan) -> list[tuple[str, int, int]]:
+    """Return when each file of a plan's code was written, and its size: milliseconds tell that nothing was edited."""
+    found = []
+    for file in [*PACKAGE.rglob("[!.]*.py"), *map(Path, plan.outside)]:
+        with contextlib.suppress(OSError):  # gone, which shows as well
+            status = file.stat()
+            found.append((str(file), status.st_mtime_ns, status.st_size))
+    return sorted(found)
 
 
 def _used(plans: Sequence[Plan], records: Records, index: int) -> set[tuple[str, ...]]:
@@ -158,30 +173,32 @@ def _continued(
     """Return the names and records, by question, of the last runs of these plans.
 
     If nothing of them is left, all are measured ``anew``, if that is asked for. Otherwise a run that is complete counts
-    however old it is.
+    however old it is, and whatever was begun after it.
     """
     now = datetime.now(UTC)
     new = {plan.question: f"{now:%Y%m%dT%H%M%S}-{plan.key}" for plan in plans}
     names, found = dict(new), {question: list[Record]() for question in new}
     for plan in plans:
-        records = _last_run(plan, logged)
-        if not records:
-            continue
-        is_recent = now - datetime.fromisoformat(records[0].started) < CONTINUE_WITHIN
-        if is_recent or (not anew and not is_left([plan], {plan.question: records})):
-            names[plan.question], found[plan.question] = records[0].run, records
+        for records in _runs(plan, logged):
+            is_recent = now - datetime.fromisoformat(records[0].started) < CONTINUE_WITHIN
+            if is_recent or (not anew and not is_left([plan], {plan.question: records})):
+                names[plan.question], found[plan.question] = records[0].run, records
+                break
     if anew and not is_left(plans, found):
         return new, {question: [] for question in new}
     return names, found
 
 
-def _last_run(plan: Plan, logged: Sequence[Record]) -> list[Record]:
-    """Return the records of the last run of a plan, or of one that may share trials with it."""
+def _runs(plan: Plan, logged: Sequence[Record]) -> list[list[Record]]:
+    """Return the records of each run of a plan, or of one that may share trials with it, the last run first."""
     ending = f"-{plan.key}"  # the key is a digest of all code: it is made once, and not for each record
-    runs = [record.run for record in logged if record.run.endswith(ending)]
-    return [record for record in logged if runs and record.run == runs[-1]]
+    found: dict[str, list[Record]] = {}
+    for record in logged:
+        if record.run.endswith(ending):
+            found.setdefault(record.run, []).append(record)
+    return list(found.values())[::-1]
 
 
 def _earlier(plans: Sequence[Plan], logged: Sequence[Record]) -> str:
     """Return when the last of the plans' runs began; empty if there is none."""
-    return max((each[0].started for plan in plans if (each := _last_run(plan, logged))), default="")
+    return max((each[0].started for plan in plans for each in _runs(plan, logged)[:1]), default="")

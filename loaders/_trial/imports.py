@@ -90,7 +90,7 @@ def _key(trial: Trial) -> str:
     """Return a key for a strategy and its version: the code of its question and of outside files, and the packages."""
     state = hashlib.blake2b(repr((platform.python_version(), machine.packages())).encode(), digest_size=8)
     questions = Path(__file__).parents[1] / "questions"
-    modules = sorted((questions / trial.question).glob("*.py"))  # of a package
+    modules = sorted((questions / trial.question).glob("[!.]*.py"))  # of a package
     for file in (questions / f"{trial.question}.py", *modules, *map(Path, trial.outside)):
         state.update(file.read_bytes() if file.is_file() else b"")
     state.update(trial.case.get("target", "").encode())  # of somebody's own pipeline
