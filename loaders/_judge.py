@@ -232,6 +232,10 @@ class Fitted:
         parts = variances[0] ** 2 / self._degrees[one] + variances[1] ** 2 / self._degrees[other]
         return Difference(value, math.sqrt(total / len(common)), min(total**2 / parts, self._most_degrees), len(common))
 
+    def effect(self, name: str) -> float | None:
+        """Return a strategy's logarithm as fitted, which ``by_speed`` ranks by; ``None`` without a sample."""
+        return self._effects.get(name)
+
     def compare(self, one: str, other: str, *, margin: float, picked_from: int = 1) -> Judged | None:
         """Judge the ratio of one to the other; ``None`` without a common round.
 

@@ -24,6 +24,11 @@ BOUNDED = ("level", "saturating")
 SHARE = 0.05
 """As a share of a peak. A smaller difference changes no reader's choice."""
 
+LISTED = 160
+"""In bytes a sample: what a loader that keeps no pixels may hold of each. In some hundred samples the resolution hides
+it, and with a million it counts. A path of 90 characters takes 136 in a tensor of strings; its label and its place in
+the order of an epoch, or of two, take 8 each. The list of files that it is given is there before, and not in this."""
+
 AMOUNTS = 3
 """With fewer amounts of data, a bend cannot be told from a line."""
 
@@ -113,7 +118,7 @@ class Law(msgspec.Struct, frozen=True):
         last, reached = self.points[-1]
         if samples > last:
             count = min(reached.count, self.per_sample.count) if self.per_sample else reached.count  # as its interval
-            return _predicted(self.beyond, samples - last, last, count) if self.beyond else None
+            return self._further(self.beyond, samples - last, last, count) if self.beyond else None
         upper = next(index for index, (amount, _) in enumerate(self.points) if amount >= samples)
         amount, above = self.points[upper]
         span = self.spans[upper]
@@ -127,6 +132,13 @@ class Law(msgspec.Struct, frozen=True):
         if span is None or under is None:
             return Estimate(value, None, None, count)
         return Estimate(value, min(span[0], under[0]), max(span[1], under[1]), count)
+
+    def _further(self, beyond: Beyond, more: int, last: int, count: int) -> Estimate:
+        """Return the prediction for this many samples more than the last amount: never less than that may need."""
+        found, span = _predicted(beyond, more, last, count), self.spans[-1]
+        listed = 0.0 if self.besides else LISTED * more
+        high = None if found.high is None else max(found.high + listed, span[1] if span else 0.0)
+        return Estimate(found.value, found.low, high, count)
 
 
 def _predicted(found: Beyond, more: int, last: int, count: int) -> Estimate:

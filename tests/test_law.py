@@ -4,11 +4,12 @@ import math
 import random
 from collections.abc import Callable
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loaders._law import law, resolution
+from loaders._law import LISTED, law, resolution
 
 MIB = 2**20
 AMOUNTS = (40, 160, 640)
@@ -202,3 +203,33 @@ def test_what_creeps_up_with_the_logarithm_stays_in_the_interval_or_is_unknown(r
 def test_resolution_is_a_mebibyte_or_a_share() -> None:
     assert resolution(3 * MIB) == MIB
     assert resolution(100 * MIB) == 5 * MIB
+
+
+def test_what_the_resolution_hides_of_each_sample_counts_where_there_are_many() -> None:
+    """A path and a place in an order, of which a few hundred are lost in it: a million are 150 MiB."""
+
+    def planted(samples: int) -> float:
+        return 40 * MIB + 150 * samples
+
+    found = law(measured(planted, 6, 0.002))
+    assert found.kind == "level"
+    for samples in (10_000, 10**6, 10**9):
+        predicted = found.at(samples)
+        assert predicted is not None
+        assert predicted.high is not None
+        assert planted(samples) <= predicted.high <= 1.3 * planted(samples)
+    known = msgspec.structs.replace(found, besides=500.0).at(10**6)
+    assert known is not None
+    assert known.high is not None
+    assert known.high < 40 * MIB + 500e6 + LISTED * 5e5, "what is known exactly is not counted twice"
+
+
+def test_more_data_never_needs_less_than_what_was_measured() -> None:
+    """Where memory creeps up within the resolution, the mean of the last two amounts lies below the last one."""
+    found = law(
+        {40: dict.fromkeys(range(3), 38e6), 160: dict.fromkeys(range(3), 40e6), 640: dict.fromkeys(range(3), 42e6)}
+    )
+    assert found.kind == "level"
+    high = [each.high for samples in (640, 641, 2560, 10_000) if (each := found.at(samples)) and each.high is not None]
+    assert len(high) == 4
+    assert high == sorted(high)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from loaders import _rows, _scale, _words
 from loaders._advise import candidates
 from loaders._advise.choose import CHOICE, KEEPS_UP
-from loaders._advise.words import Answer
+from loaders._advise.words import Answer, Source
 from loaders._law import BOUNDED
-from loaders._trial.record import Record
+from loaders._trial.record import Record, surroundings
 
 QUESTION, CASE = "service", {"storage": "local"}
 
@@ -19,21 +19,22 @@ FOR = "batching"
 PAGE = "docs/service.md"
 
 
-def beyond(records: Sequence[Record], answer: Answer, unlimited: Answer) -> str:
+def beyond(records: Sequence[Record], answer: Answer, unlimited: Answer, lasting: Answer) -> str:
     """Say how many workers would do, if loading holds up the step on one machine whatever is taken.
 
     It rests on a comparison of ``service`` on the machine of the answer; without one, or of other work than its
-    photographs, nothing is said. Nor is it where one machine feeds the step with a little more memory, as
-    ``unlimited`` tells, the answer for any amount of it: then that is said.
+    photographs, nothing is said. Nor is it where one machine feeds the step with an installation, or with a little more
+    memory, as ``unlimited`` tells, the answer for any amount of it: then that is said. Nor is it where the start or a
+    conversion holds the step up, as ``lasting`` tells, the answer for very many epochs: workers would start no sooner.
     """
     have, source = answer.settings, answer.source
-    if not answer.bottleneck or source is None:
+    if not answer.bottleneck or not lasting.bottleneck or source is None:
         return ""
-    if more := _more_memory(unlimited):
+    if more := _installation(answer) or _more_memory(unlimited):
         return more
     if answer.question != FOR:
         return ""
-    cost = _costs(records, source.machine)
+    cost = _costs(records, source)
     if cost is None:
         return ""
     rate = have.batch / have.step
@@ -52,6 +53,18 @@ def beyond(records: Sequence[Record], answer: Answer, unlimited: Answer) -> str:
     return f"{workers} of tf.data service {machines} would feed it ({PAGE}); projected, not measured."
 
 
+def _installation(answer: Answer) -> str:
+    """Say what would let one machine feed the step if it were installed, though it gains too little over others."""
+    step = answer.settings.step
+    dear = [each for each in answer.strategies if each.kind == "not worth installing"]
+    feeds = [(each.wait.high, each) for each in dear if each.wait and each.wait.high is not None]
+    feeds = [(high, each) for high, each in feeds if high < KEEPS_UP * step]
+    if not feeds:
+        return ""
+    _, best = min(feeds, key=lambda each: each[0])
+    return f"With an installation (pip install {best.needs}), {best.name} would feed it."
+
+
 def _more_memory(unlimited: Answer) -> str:
     """Say how much memory would let one machine feed the step, of whatever does not grow with the data."""
     step = unlimited.settings.step
@@ -67,9 +80,11 @@ def _more_memory(unlimited: Answer) -> str:
     return f"With {_words.enough(memory)} of memory, {name} would feed it."
 
 
-def _costs(records: Sequence[Record], machine: str) -> _scale.Costs | None:
+def _costs(records: Sequence[Record], source: Source) -> _scale.Costs | None:
     for run in candidates.runs(records, QUESTION):
-        within = [each for each in run if each.case == CASE]
-        if run[0].environment.machine == machine and within and (cost := _scale.costs(_rows.comparison(within).rows)):
+        within, where = [each for each in run if each.case == CASE], surroundings(run)
+        if (where.machine, where.cpu) != (source.machine, source.cpu) or not within:
+            continue
+        if cost := _scale.costs(_rows.comparison(within).rows):
             return cost
     return None

@@ -34,7 +34,8 @@ Kind = Literal[
     "failed",
     "not measured",
 ]
-"""``as good``: at most 10 % slower than the fastest allowed strategy, by the upper end of its interval."""
+"""``as good``: at most 10 % slower than the fastest allowed strategy, by the upper end of its interval. What may be the
+fastest is *undecided* and never *slower*, though its own interval may exclude that: the fastest was picked from all."""
 
 CHOICE: tuple[Kind, ...] = ("recommended", "as good", "slower", "undecided")
 """The kinds of the strategies that may be taken."""
@@ -48,6 +49,10 @@ KEEPS_UP = 0.1
 WORTH = 1.25
 """A strategy that needs an installation must be shown to be this many times as fast as the fastest that needs none. One
 that is 10 % faster would do otherwise; a dependency has to be kept alive as long as the training code."""
+
+CLOSES_WITHIN = 60.0
+"""Seconds: dropping the iterator takes longer after a longer epoch, and by tf.data's code at most a minute (see
+``loaders._trial.timing.closing_time``)."""
 
 IDENTICAL = "identical"
 
@@ -150,7 +155,7 @@ class Decision(msgspec.Struct, frozen=True):
 
     @property
     def decided(self) -> bool:
-        """Whether something is recommended and nothing else can be more than 10 % faster."""
+        """Whether something is recommended, and all that may be the fastest are known to be within 10 % of it."""
         return self.recommended is not None and not self.rivals
 
 
@@ -254,7 +259,7 @@ class Reckoned:
             difference = self.fits.difference(each.name, fastest)
             low, high = difference.interval() if difference else (0.0, math.inf)
             alike = each.name == fastest or high <= TIME_MARGIN
-            kinds[each.name] = "as good" if alike else "slower" if low > 1 else "undecided"
+            kinds[each.name] = "as good" if alike else "slower" if low > 1 and each.name not in best else "undecided"
         close = sorted((each for each in worth if kinds[each.name] == "as good"), key=lambda each: each.effort)
         keeps_up = [each for each in close if self._keeps_up(each.name)]
         winner = (keeps_up or close)[0].name
@@ -357,7 +362,8 @@ def _waits(candidate: Candidate, settings: Settings, *, steady: bool) -> dict[in
     amount, found = candidate.largest, {}
     for index, seconds in (amount.steady if steady and amount.steady else amount.first).items():
         closing = amount.closing.get(index, 0.0)
-        load, closed = (each / amount.samples * settings.batch for each in (seconds - closing, closing))
+        load = (seconds - closing) / amount.samples * settings.batch
+        closed = min(closing / amount.samples, CLOSES_WITHIN / settings.samples) * settings.batch
         if not settings.step:
             found[index] = load + closed
             continue

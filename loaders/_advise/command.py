@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,6 +24,13 @@ SECONDS = {"ms": 1e-3, "us": 1e-6, "µs": 1e-6, "s": 1.0}
 """By unit; a unit that another one ends with comes after that."""
 
 
+SHORTEST, LONGEST = 1e-6, 1e6
+"""Seconds of a training step."""
+
+MANY = 10**6
+"""Epochs among which what is done once does not count."""
+
+
 def seconds(value: str) -> float:
     """Return the seconds in ``50ms`` or ``0.2s``, and 0 for ``none``."""
     text = value.strip().lower()
@@ -35,8 +41,11 @@ def seconds(value: str) -> float:
         found = float(text.removesuffix(unit)) * SECONDS[unit]
     except (ValueError, KeyError):
         found = 0.0
-    if not (found > 0 and math.isfinite(found)):
-        raise InputError(f"--step {value} is not a duration; write 50ms or 0.2s, or none for no training step")
+    if not SHORTEST <= found <= LONGEST:
+        raise InputError(
+            f"--step {value} is not a duration from 1us to {LONGEST:.0f}s; write 50ms or 0.2s, or none for no training "
+            "step"
+        )
     return found
 
 
@@ -78,11 +87,14 @@ def advise(records: Sequence[Record], question: str, given: Mapping[str, str], s
     words += ["--size", "full"] if is_whole else []
     measure = "" if is_whole and run[0].size in ("full", "large") else shlex.join(words)
 
-    def within(memory: int) -> Answer:
-        return answer(found.name, case, among, msgspec.structs.replace(settings, memory=memory), source, measure)
+    def answered(**changes: int) -> Answer:
+        return answer(found.name, case, among, msgspec.structs.replace(settings, **changes), source, measure)
 
-    said = within(settings.memory)
-    return msgspec.structs.replace(said, beyond=beyond(records, said, within(sys.maxsize) if said.bottleneck else said))
+    said = answered()
+    if not said.bottleneck:
+        return said
+    more = beyond(records, said, answered(memory=sys.maxsize), answered(epochs=MANY))
+    return msgspec.structs.replace(said, beyond=more)
 
 
 def table(answer: Answer) -> Table:

@@ -35,6 +35,9 @@ TO_INSTALL = 1.25
 """The same where the faster one must be installed first."""
 
 
+A_MINUTE = 60.0
+"""The longest that dropping an iterator takes, in seconds."""
+
 BROKEN = (
     *("forbidden", "beyond the budget", "of unknown law", "slower", "installed for little"),
     "null though something is allowed",
@@ -196,8 +199,9 @@ def _total(trials: Sequence[Record], settings: Settings) -> dict[int, float]:
     for each in largest:
         metrics = each.metrics
         epoch = metrics.epoch_time if metrics.steady_time is None else metrics.steady_time
-        closed = (metrics.closing_time or 0.0) * settings.batch / sizes[-1]
-        load = (epoch or 0.0) * settings.batch / sizes[-1] - closed
+        closing = metrics.closing_time or 0.0
+        closed = min(closing * settings.samples / sizes[-1], A_MINUTE) / (settings.samples / settings.batch)
+        load = ((epoch or 0.0) - closing) * settings.batch / sizes[-1]
         wait = load
         if settings.step:
             slow = load

@@ -30,6 +30,8 @@ class Advised(msgspec.Struct, frozen=True):
         In seconds: all epochs, training steps included.
     ratio
         ``total`` over that of the fastest strategy that may be taken.
+    needs
+        The packages that must be installed first, if any.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Advised(msgspec.Struct, frozen=True):
     wait: Estimate | None = None
     total: Estimate | None = None
     ratio: Estimate | None = None
+    needs: str = ""
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -149,6 +152,7 @@ def _advised(one: Candidate, decision: Decision, reckoned: Reckoned, settings: S
         _waited(waits) if waits else None,
         estimate(list(totals.values()), "ratio") if totals else None,
         judged.ratio if judged else None,
+        one.needs,
     )
 
 
@@ -167,9 +171,11 @@ def _verdict(
         case "recommended":
             return f"recommended{'' if decision.decided else ', undecided'}{f': {ratio}' if ratio else ''}"
         case "as good":
-            return f"as good{f': {ratio}' if ratio else ': the fastest that fits, but more complex'}"
-        case "slower" | "undecided":
-            return ratio or "undecided"
+            return f"as good: {ratio or 'the fastest that fits; another is simpler, or surer to keep up'}"
+        case "slower":
+            return ratio or "slower"
+        case "undecided":
+            return _doubted(judged) if judged else "undecided"
         case "not worth installing":
             return f"not worth installing {one.needs}: not shown to be {WORTH:g} times as fast as what needs no more"
         case "does not fit":
@@ -205,6 +211,14 @@ def _ratio(judged: Judged) -> str:
         return f"no difference ({low} to {high})"
     rounds = f": {judged.rounds} rounds would decide" if judged.rounds else ""
     return f"undecided ({low} to {high}){rounds}"
+
+
+def _doubted(judged: Judged) -> str:
+    """Put the ratio of what may be the fastest into words: it is not said to be slower, though it seems to be."""
+    ratio = judged.ratio
+    if judged.verdict != "more" or ratio.low is None or ratio.high is None:
+        return _ratio(judged)
+    return f"undecided ({_words.factor(ratio.low).removesuffix('×')} to {_words.factor(ratio.high).removesuffix('×')})"
 
 
 def _why(decision: Decision, reckoned: Reckoned, settings: Settings, source: Source | None, left: str) -> Iterator[str]:
@@ -253,7 +267,7 @@ def _why(decision: Decision, reckoned: Reckoned, settings: Settings, source: Sou
         yield f"Its process needs {chosen.settings} in its environment."
     if chosen.needs:
         yield f"It needs an installation: pip install {chosen.needs}."
-    yield from _lacking(decision, source)
+    yield from _lacking(decision, reckoned, source)
     if unknown := [name for name, kind in decision.kinds.items() if kind == "memory unknown"]:
         yield f"Left out, as what memory they need is unknown: {_listed(unknown)}."
     if dear:
@@ -261,8 +275,9 @@ def _why(decision: Decision, reckoned: Reckoned, settings: Settings, source: Sou
     yield from _too_large(decision, settings)
 
 
-def _lacking(decision: Decision, source: Source | None) -> Iterator[str]:
-    lacking = [name for name, kind in decision.kinds.items() if kind == "not measured"]
+def _lacking(decision: Decision, reckoned: Reckoned, source: Source | None) -> Iterator[str]:
+    measured = {each.name for each in reckoned.candidates if each.amounts}  # by a version that had their code
+    lacking = [name for name, kind in decision.kinds.items() if kind == "not measured" and name not in measured]
     if lacking and source:
         yield (
             f"This covers {source.measured} of {source.strategies} strategies; what could be used and is not measured "
@@ -312,7 +327,9 @@ def _why_not(
         )
         yield further
     elif "time unknown" not in kinds.values():
-        yield f"No eligible strategy has been measured. To measure them: {measure}"
+        failed = [name for name, kind in kinds.items() if kind == "failed"]
+        without = f" without a failure: {_listed(failed)} went wrong" if failed else ""
+        yield f"No eligible strategy has been measured{without}.{f' To measure them: {measure}' if measure else ''}"
 
 
 def _first_reason(unknown: Sequence[str], reckoned: Reckoned) -> str:

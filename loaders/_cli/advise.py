@@ -131,6 +131,7 @@ def _from_results(
     from loaders._trial import log, machine
 
     settings = Settings(memory, step, batch, samples, epochs)
+    options.register(())  # those of one's own that were compared can be chosen, as on the page
     values = options.values(_registry.find_question(question), given)
     advice.asked(question, values)
     records = log.read_all(log.results_root(), say)

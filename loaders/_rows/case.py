@@ -103,6 +103,7 @@ class Case:
             peak_ratio=None if name == self.baseline else self._memory(name, self.baseline),
             p_values=p_values,
             spread=_spread(time=self.time_fit, memory=self.peak_fit, name=name),
+            effect=self.time_fit.effect(name),
         )
 
     def _saved(self, name: str) -> Estimate | None:

@@ -115,6 +115,8 @@ class Row(msgspec.Struct, frozen=True):
     spread
         For ``time`` and ``memory``: the moderated variance of a logarithm, its degrees of freedom, and the case's
         maximum of these. The page uses them to judge ratios to another baseline.
+    effect
+        The logarithm of ``time`` as fitted, the rounds' drift taken out: what strategies are ranked by.
     floor
         In bytes: the minimum that the strategy's buffers must hold, if known.
     trace
@@ -201,6 +203,7 @@ class Row(msgspec.Struct, frozen=True):
     in_best_total: bool = False
     p_values: dict[str, float] = {}
     spread: dict[str, tuple[float, float, float]] = {}
+    effect: float | None = None
     peak_ratio: Judged | None = None
     growth: str | None = None
     growth_bound: float | None = None

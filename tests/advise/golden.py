@@ -57,6 +57,7 @@ def choice_of(run: str) -> candidates.Choice:
                 lines=lines,
                 amounts=candidates.amounts(own),
                 problem=candidates.problem(own),
+                needs="an_engine" if name == "keras_pydataset_1" else "",
                 held=50_000 if name == "memory_map" else None,
             )
         )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 import pytest
 
+from loaders._advise import candidates
 from loaders._advise.beyond import beyond
 from loaders._advise.choose import Settings
 from loaders._advise.command import advise
@@ -77,7 +80,7 @@ def test_nothing_is_said_of_workers_where_the_work_is_another() -> None:
     found = advise([*made.run(where=BOX), *service], "batching", {}, settings, "box")
     assert found.beyond
     another = msgspec.structs.replace(found, question="caching")
-    assert beyond(service, another, another) == ""
+    assert beyond(service, another, another, another) == ""
 
 
 def test_workers_are_not_proposed_where_more_memory_would_do() -> None:
@@ -88,3 +91,32 @@ def test_workers_are_not_proposed_where_more_memory_would_do() -> None:
     assert found.beyond.startswith("With ")
     assert found.beyond.endswith(" MiB of memory, tfdata_numpy_function would feed it.")
     assert advise(made.run(where=BOX), "batching", {}, Settings(memory=2**30, step=0.05), "box").beyond == ""
+
+
+def test_workers_are_not_proposed_for_what_is_done_once() -> None:
+    """A start of a minute holds up the only epoch; workers would start no sooner."""
+    service, memory = _service(0.0001, 0.00125, BOX), 200 * 2**20
+    late = {name: replace(each, start=60.0) for name, each in made.BATCHING.items()}
+    settings = Settings(memory, step=0.05, samples=1000, epochs=1)
+    found = advise([*made.run(late, where=BOX), *service], "batching", {}, settings, "box")
+    assert found.bottleneck
+    assert found.beyond == ""
+    slow = {name: replace(each, load=20 * each.load, wait=1.0) for name, each in late.items()}
+    assert advise([*made.run(slow, where=BOX), *service], "batching", {}, settings, "box").beyond
+
+
+def test_an_installation_that_would_feed_the_step_comes_before_more_machines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It gains too little over the fastest that needs none to be advised for that alone."""
+    planted = {"tfdata_numpy_function": made.Planted(0.0019, 0.12), "grain_threads": made.Planted(0.0016, 0.05)}
+    monkeypatch.setattr(candidates.candidates, "__defaults__", (lambda _: False,))
+    run = [*made.run(planted, where=BOX), *_service(0.0001, 0.00125, BOX)]
+    found = advise(run, "batching", {}, Settings(memory=2**30, step=0.05, epochs=10**4), "box")
+    assert found.recommended == "tfdata_numpy_function"
+    assert found.bottleneck
+    assert found.beyond == "With an installation (pip install grain), grain_threads would feed it."
+
+
+def test_costs_of_another_processor_of_the_same_name_say_nothing() -> None:
+    settings = Settings(memory=200 * 2**20, step=0.01)
+    service = _service(0.0001, 0.00125, made.environment("box", cpu="Another CPU"))
+    assert advise([*made.run(where=BOX), *service], "batching", {}, settings, "box").beyond == ""

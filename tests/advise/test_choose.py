@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from loaders._advise import candidates, words
 from loaders._advise.choose import CHOICE, Amount, Candidate, Decision, Settings, is_steady, memory_of, reckon
 from loaders._law import law
-from tests.advise import golden
+from tests.advise import golden, made
 
 MIB = 2**20
 
@@ -83,6 +83,21 @@ def test_no_step_hides_what_closing_an_epoch_takes(step: float) -> None:
     more = {index: with_[index] - without[index] for index in without}
     # The first epoch, which is taken to have none here, takes as much less beyond a later one, once in all epochs.
     assert more == pytest.approx(dict.fromkeys(without, 0.3 / 20), rel=0.06)
+
+
+def test_closing_an_epoch_takes_a_minute_at_most() -> None:
+    """It takes longer after a longer epoch, and by tf.data's code no longer than that."""
+    (*_, amount) = AHEAD.amounts
+    steady = {index: seconds + 0.3 for index, seconds in amount.steady.items()}
+    closed = msgspec.structs.replace(amount, steady=steady, closing=dict.fromkeys(steady, 0.3))
+    one = msgspec.structs.replace(AHEAD, amounts=[closed])
+    for samples, seconds in ((64_000, 30.0), (6_400_000, 60.0)):
+        steps = samples / 32
+        waits = reckon([one], Settings(2**30, 0.0, samples=samples, epochs=10**6)).waits["ahead"]
+        load = {index: each / 20 for index, each in amount.steady.items()}
+        assert {index: (wait - load[index]) * steps for index, wait in waits.items()} == pytest.approx(
+            dict.fromkeys(waits, seconds), rel=0.01
+        )
 
 
 def test_the_simplest_is_the_one_with_least_to_it() -> None:
@@ -329,6 +344,7 @@ def test_a_decision_holds_its_promises(
         ratio = reckoned.fits.difference(found.recommended, found.fastest or "")
         assert ratio is not None
         assert ratio.value <= 0.0954, "at most 1.1"
+        assert {found.kinds[name] for name in found.rivals} <= {"undecided"}, "what may be the fastest is not slower"
     more = reckoned.decide(2 * memory)
     assert set(allowed) <= {name for name, kind in more.kinds.items() if kind in CHOICE}
 
@@ -340,7 +356,7 @@ def test_the_golden_cases_are_what_the_rule_decides() -> None:
     assert len({each.recommended for each in known}) > 4
     assert {each.bottleneck for each in known} == {True, False, None}
     assert any(each.rivals for each in known)
-    assert set("".join(each.kinds for each in known)) == set("rgsumkthcofn"), "every kind"
+    assert set("".join(each.kinds for each in known)) == set("rgsuimkthcofn"), "every kind"
 
 
 def test_what_a_process_must_be_given_is_said_with_the_strategy() -> None:
@@ -400,3 +416,47 @@ def test_what_may_lose_samples_has_another_output() -> None:
     assert kinds["parallel_reads"] == "not measured"
     (one,) = (each for each in found if each.name == "parallel_reads_ignore_errors")
     assert one.tier == "may lose samples"
+
+
+def test_what_seems_slower_and_may_be_the_fastest_is_undecided() -> None:
+    """Its own interval excludes that it is as fast, but not one for as many as it was picked from."""
+    found = [
+        msgspec.structs.replace(
+            SLOW, name=f"s{place}", amounts=planted(0.0022 if place else 0.002, wobble=0.05, phase=place)
+        )
+        for place in range(6)
+    ]
+    reckoned = reckon(found, Settings(2**30, 0.0))
+    decision = reckoned.decide(2**30)
+    seeming = [
+        name
+        for name in decision.rivals
+        if (found_of := reckoned.fits.difference(name, decision.fastest or "")) and found_of.interval()[0] > 1
+    ]
+    assert seeming, "the case that this is about"
+    said = words.answer("batching", {}, found, Settings(2**30, 0.0), None, "")
+    assert "may be faster" in said.because
+    for each in said.strategies:
+        if each.name in decision.rivals:
+            assert each.kind == "undecided"
+            assert each.verdict.startswith("undecided (")
+
+
+def test_strategies_that_all_failed_are_not_said_to_be_unmeasured() -> None:
+    bad = msgspec.structs.replace(SLOW, problem="failed in 1 of 4 trials: ValueError")
+    for measure, end in (("", "went wrong."), ("measure it", "went wrong. To measure them: measure it")):
+        said = words.answer("batching", {}, [bad], Settings(2**30), None, measure).because
+        assert said == f"No eligible strategy has been measured without a failure: slow {end}"
+    said = words.answer("batching", {}, [Candidate("new")], Settings(2**30), None, "").because
+    assert said == "No eligible strategy has been measured."
+
+
+def test_what_was_measured_with_code_that_is_gone_is_not_said_to_be_unmeasured() -> None:
+    gone = msgspec.structs.replace(FAST, name="gone", problem="not measured: this version lacks its code")
+    run = made.run({"path_generator": made.BATCHING["path_generator"]})
+    source = candidates.source(run, {"augment": "off"}, [gone, SLOW], "box")
+    said = words.answer("batching", {}, [gone, SLOW], Settings(2**30), source, "")
+    assert said.recommended == "slow"
+    assert "not measured there" not in said.because
+    lacking = words.answer("batching", {}, [gone, SLOW, Candidate("new")], Settings(2**30), source, "")
+    assert "what could be used and is not measured there: new." in lacking.because

@@ -263,6 +263,8 @@ def test_the_terminal_says_the_answer_first(results: Path) -> None:
         (["--step", "-5ms"], "is not a duration"),
         (["--step", "50"], "is not a duration"),
         (["--step", "nanms"], "is not a duration"),
+        (["--step", "1e-200s"], "is not a duration"),
+        (["--step", "1e308s"], "is not a duration"),
         (["--memory", "0"], "is not an amount of memory"),
         (["--batch", "0"], "--batch"),
         (["--samples", "0"], "--samples"),

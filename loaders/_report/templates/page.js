@@ -1,7 +1,7 @@
 "use strict";
 // Sorting, filtering, choosing another baseline, the chooser and the selection of results. All else works without it.
 
-const { resolution, quantiles, students, margin, share: memoryShare, most_rounds: mostRounds, worth } = JSON.parse(document.getElementById("constants").textContent);
+const { resolution, quantiles, students, margin, share: memoryShare, most_rounds: mostRounds, worth, closes_within: closesWithin } = JSON.parse(document.getElementById("constants").textContent);
 const NONE = "–";
 const all = (selector, within = document) => [...within.querySelectorAll(selector)];
 
@@ -210,8 +210,9 @@ const toFastest = (section, out) => {
   for (const box of all(".case", section)) {
     const rows = all("tr[data-strategy]:not(.untimed)", box);
     const left = rows.filter((each) => !out.includes(each.dataset.strategy));
-    const meanTime = (row) => average(Object.values(JSON.parse(row.dataset.times)).map(Math.log));
-    const fastest = left.filter((each) => !each.dataset.apart).sort((one, other) => meanTime(one) - meanTime(other))[0];
+    // By the fitted effects, as in loaders/_judge.py: who was measured in the fast rounds alone has a short mean.
+    const ranks = left.filter((each) => each.dataset.effect && !each.dataset.apart);
+    const fastest = ranks.sort((one, other) => one.dataset.effect - other.dataset.effect)[0];
     for (const row of rows) {
       const cell = row.querySelector(".to-fastest");
       if (!cell) continue;
@@ -411,14 +412,14 @@ const waitOf = ({ load, closed, wait, once }, { step, batch, samples, epochs, pl
   meanOf(
     load.map((each, index) => {
       const behind = step ? Math.max(each * batch - step, wait[index] * batch) : each * batch;
-      return behind + closed[index] * batch + (once[place.samples][index] * batch) / (epochs * samples);
+      return behind + Math.min(closed[index], closesWithin / samples) * batch + (once[place.samples][index] * batch) / (epochs * samples);
     }),
   );
 const verdictOf = (one, isDecided) =>
   ({
     recommended: isDecided ? "recommended" : "recommended, undecided",
     "as good": "as good: at most 10 % slower than the fastest",
-    slower: one.isRival ? "undecided: it may be the fastest" : "slower",
+    slower: "slower",
     undecided: "undecided: it may be the fastest",
     "not worth installing": `not worth installing ${one.needs}: not shown to be ${worth} times as fast as what needs no more`,
     "memory unknown": `memory unknown: ${one.why}`,
@@ -432,7 +433,7 @@ const verdictOf = (one, isDecided) =>
 const reasonsOf = ({ found, recommended, rivals, bottleneck, measured }, asked) => {
   const { step, batch, samples, place, budget } = asked;
   const fitting = found.filter((each) => RANK.indexOf(each.kind) >= 0 && RANK.indexOf(each.kind) < 4);
-  const lacking = found.filter((each) => each.kind === "not measured").map((each) => each.name);
+  const lacking = found.filter((each) => each.kind === "not measured" && !each.load.length).map((each) => each.name);
   const unknown = found.filter((each) => each.kind === "memory unknown").map((each) => each.name);
   const large = found.filter((each) => each.kind === "time unknown").map((each) => each.name);
   const beyond = large.length
@@ -448,7 +449,9 @@ const reasonsOf = ({ found, recommended, rivals, bottleneck, measured }, asked) 
         `${before}How much memory ${samples} samples need is unknown for every ${other}strategy that could be used: ${listed(unknown)} (${unknown[0]}: ${why}).`,
       ];
     }
-    if (!known.length) return [beyond || "No strategy that could be used has been measured."];
+    const failed = found.filter((each) => each.kind === "failed").map((each) => each.name);
+    const without = failed.length ? ` without a failure: ${listed(failed)} went wrong` : "";
+    if (!known.length) return [beyond || `No strategy that could be used has been measured${without}.`];
     const rest = unknown.length ? ` The memory of ${listed(unknown)} is unknown: measure with more samples.` : "";
     return [
       `${before}No ${other}strategy is certain to fit into ${budget} with ${samples} samples. ${known[0].name} would fit into ${enough(needs(known[0]))}.${rest}`,
