@@ -381,10 +381,9 @@ def _of_baseline(
         if row is not baseline
     }
     open_ = [name for name, each in judged.items() if not _gains_nothing(each)]
-    so_far = _so_far(comparison, baseline)
+    so_far, within = _so_far(comparison, baseline), _within(comparison, baseline)
     if open_:
         first = min(open_, key=lambda name: judged[name].ratio.value if judged[name] else 0.0)  # type: ignore[union-attr]
-        within = _within(comparison, baseline)
         doubt = f"{_whether(first, baseline.strategy, judged[first])}{within}: {_open(judged[first])}{_picked(so_far)}"
         return _Draft(line, 1.0, doubt)
     if len(judged) == 1:
@@ -393,7 +392,13 @@ def _of_baseline(
         )
     else:
         said = f"none of the {len(judged)} others with the same output{so_far} is faster by as much as matters{others}"
-    return _Draft(msgspec.structs.replace(line, because=said), None, "")
+    # All of them must gain too little, so the line is as doubtful as the least sure of that: nothing was picked.
+    p_values = {name: _p_of_little(fit, name, baseline) for name in judged}
+    least_sure = max(p_values, key=p_values.__getitem__)
+    margin = f"{round(100 * (TIME_MARGIN - 1))} %"
+    whether = f"whether `{least_sure}` is faster by {margin} or more than `{baseline.strategy}`{within}"
+    doubt = f"{whether}: {times(judged[least_sure])}{findings.DOUBTED}{_picked(so_far)}"
+    return _Draft(msgspec.structs.replace(line, because=said), p_values[least_sure], doubt)
 
 
 def _within(comparison: Comparison, row: Row, but: str = "") -> str:
@@ -422,6 +427,12 @@ def _p_value(fit: Fitted, row: Row, baseline: Row, picked_from: int) -> float:
     """Return how likely it is that a strategy looks so much faster by chance, picked from so many."""
     difference = fit.difference(row.strategy, baseline.strategy)
     return 1.0 if difference is None else min(1.0, 2 * difference.p_below() * picked_from)
+
+
+def _p_of_little(fit: Fitted, name: str, baseline: Row) -> float:
+    """Return how likely it is that a strategy looks to gain so little by chance, while it gains as much as matters."""
+    difference = fit.difference(name, baseline.strategy)
+    return 1.0 if difference is None else difference.p_above(1 / TIME_MARGIN)
 
 
 def _whether(strategy: str, other: str, judged: Judged | None) -> str:

@@ -123,6 +123,23 @@ def test_what_is_faster_by_less_than_matters_is_not_advised(seconds: float, spre
     assert line.because.endswith(" is not faster by as much as matters") == (advised == "numpy_to_numpy")
 
 
+def test_a_line_that_advises_the_baseline_is_corrected_with_the_others() -> None:
+    """That the other gains too little is shown, but not beyond the doubt of twenty such lines."""
+    found = _measured({"numpy_to_numpy": 1.0, "permutation_index": 0.97}, {"permutation_index": 3.0}, spread=0.035)
+    (alone,) = opening.advice([found])
+    assert (alone.strategy, alone.do) == ("numpy_to_numpy", "`numpy_to_numpy`. " + _label("numpy_to_numpy"))
+    many = opening.advice([found] * 20)
+    assert {line.do for line in many} == {opening.UNDECIDED}
+    assert many[0].because.startswith(
+        "whether `permutation_index` is faster by 10 % or more than `numpy_to_numpy` with "
+    )
+    assert findings.DOUBTED in many[0].because
+
+
+def _label(strategy: str) -> str:
+    return _registry.find_variant("selection", strategy).label
+
+
 def test_a_baseline_that_two_gain_too_little_over_is_not_called_one_of_them() -> None:
     times = {"numpy_to_numpy": 1.0, "permutation_index": 0.95, "mixed_copy": 0.95}
     (line,) = opening.advice([_measured(times, spread=0.005)])
