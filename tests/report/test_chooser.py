@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
@@ -127,9 +128,9 @@ def test_the_page_counts_what_closing_an_epoch_takes_as_python_does(opened: Page
         closed = msgspec.structs.replace(most, steady=steady, closing=dict.fromkeys(steady, 0.3))
         among.append(msgspec.structs.replace(each, amounts=[*fewer, closed]))
     embedded = chooser.embedded(msgspec.structs.replace(choice, candidates=among))["strategies"]
-    place = {"samples": chooser.SAMPLES.index(10_000)}
-    for step in (0.0, 0.05):
-        asked = Settings(2**30, step, 32, 10_000, 20)
+    for step, samples in itertools.product((0.0, 0.05), (10_000, 1_000_000)):  # of which a minute is the most
+        place = {"samples": chooser.SAMPLES.index(samples)}
+        asked = Settings(2**30, step, 32, samples, 20)
         reckoned = reckon(among, asked)
         found = opened.evaluate(
             "([every, asked]) => every.map((each) => waitOf(each, asked)[0])",
