@@ -27,8 +27,8 @@ ASV = [sys.executable, "-m", "asv"]
 FAILED = 2
 """What asv ends with if a benchmark failed, or if there was nothing to run it with."""
 
-GRACE = 10.0
-"""Seconds in which asv begins to end when the terminal has interrupted it, with a trial that is under way."""
+GRACE = 60.0
+"""Seconds in which asv has ended with what it ran, if it has been interrupted as well."""
 
 TERMINATED = 128 + signal.SIGTERM
 
@@ -104,7 +104,8 @@ def _run(arguments: list[str], variables: dict[str, str]) -> int:
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(GRACE)
             raise
-        process.send_signal(signal.SIGINT)  # it came from elsewhere, and asv knows nothing of it
+        if sys.platform != "win32":  # it came from elsewhere, and asv knows nothing of it
+            process.send_signal(signal.SIGINT)
         process.wait()
         raise
     except SystemExit:

@@ -116,6 +116,10 @@ def fatter(judged: Judged | None) -> str:
     return times(judged, "leaner", "fatter", LITTLE_MEMORY)
 
 
+AMONG_BEST = "among the best"
+"""What is said of the ratio to the fastest of whatever may be the fastest."""
+
+
 def to_fastest(row: Row) -> str:
     """Put a strategy's ratio to the fastest into words: ``among the best (0.93 to 1.13): 8 rounds would decide``.
 
@@ -127,7 +131,7 @@ def to_fastest(row: Row) -> str:
     if not row.in_best or ratio.low is None or ratio.high is None:
         return times(row.best)
     needed = f": {row.best.rounds} rounds would decide" if row.best.rounds else ""
-    return f"among the best ({_between(ratio.low, ratio.high)}){needed}"
+    return f"{AMONG_BEST} ({_between(ratio.low, ratio.high)}){needed}"
 
 
 UNCORRECTED = (

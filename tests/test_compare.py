@@ -1052,3 +1052,7 @@ def test_a_finished_run_counts_though_an_unfinished_one_came_after_it(planned: P
     found = _compare.run(first, anew=False)
     assert len(runner.ran) == before
     assert {each.run for each in found} == {whole[0].run}
+    _age(1)
+    assert {each.run for each in _compare.run(first, anew=False)} == {whole[0].run}, "nor does one that is recent"
+    assert len(_compare.run(first)) == 9, "but where it is to be measured anew, that one goes on"
+    assert len(runner.ran) == before + 5

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeVar
 
 from loaders._compare.plans import LEAST_ROUNDS
+from loaders._corpus import OWN
 from loaders._trial.log import PUBLISHED
 from loaders._trial.record import Environment
 
@@ -82,3 +83,8 @@ def _precedence(coverage: Coverage) -> tuple[bool, str]:
 def is_ours(machine: str) -> bool:
     """Whether a machine is one of the project's."""
     return machine.startswith(OURS)
+
+
+def may_answer(machine: str, size: str, data: str) -> bool:
+    """Whether a result answers a stranger: of a machine of ours, on all of the photographs that everybody has."""
+    return is_ours(machine) and size == SIZE and not data.startswith(OWN)

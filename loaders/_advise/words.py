@@ -7,7 +7,18 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from loaders import _words
-from loaders._advise.choose import CHOICE, WORTH, Candidate, Decision, Kind, Reckoned, Settings, reckon, why_unknown
+from loaders._advise.choose import (
+    CHOICE,
+    LACKS_CODE,
+    WORTH,
+    Candidate,
+    Decision,
+    Kind,
+    Reckoned,
+    Settings,
+    reckon,
+    why_unknown,
+)
 from loaders._judge import TIME_MARGIN, Judged
 from loaders._law import Kind as LawKind
 from loaders._law import Law
@@ -276,8 +287,8 @@ def _why(decision: Decision, reckoned: Reckoned, settings: Settings, source: Sou
 
 
 def _lacking(decision: Decision, reckoned: Reckoned, source: Source | None) -> Iterator[str]:
-    measured = {each.name for each in reckoned.candidates if each.amounts}  # by a version that had their code
-    lacking = [name for name, kind in decision.kinds.items() if kind == "not measured" and name not in measured]
+    gone = {each.name for each in reckoned.candidates if each.problem == LACKS_CODE}
+    lacking = [name for name, kind in decision.kinds.items() if kind == "not measured" and name not in gone]
     if lacking and source:
         yield (
             f"This covers {source.measured} of {source.strategies} strategies; what could be used and is not measured "

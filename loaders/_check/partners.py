@@ -41,7 +41,8 @@ def play(partners: Sequence[Partner[Found]]) -> tuple[list[Found], list[turns.Tu
     with contextlib.ExitStack() as open_:
         try:
             own = tempfile.TemporaryDirectory(prefix=f"{SCRATCH}{os.getpid()}-", dir=scratch())
-            given = [turns.Turns(Path(open_.enter_context(own), name)) for name in ("first", "second")]
+            place = Path(open_.enter_context(own))
+            given = [turns.Turns(place / name) for name in ("first", "second")]
         except OSError as error:
             raise InputError(f"trials cannot take turns in {scratch()}: {error.strerror or error}") from error
         asked, begun, patience = [], time.monotonic(), None

@@ -31,6 +31,9 @@ FALLBACK = "epoch_time"
 LEFT_OUT = "it is not quick, and its own code is the same"
 """Why a strategy is not measured although the change has touched all of its question."""
 
+NONE_RAN = "none of its blocks was run"
+"""Why it is not measured, where nothing else says why."""
+
 GIVE_UP_AFTER = 3
 """Rounds in a row that nothing could be run in."""
 
@@ -125,10 +128,10 @@ class _State:
         self.judged: Outcome | None = None
         self.paired: dict[Figure, list[Block]] = {}
         self.differences: dict[Figure, Difference | None] = {}
-        self.seen: dict[tuple[Figure, str], Judgement] = {}  # at the last look, by the metric that was used as time
+        self.seen: dict[tuple[Figure, str], Judgement] = {}  # at the last look; times by their metric
         self.failed: dict[str, list[str]] = {"a": [], "b": []}
         self.skips: dict[str, str] = {}
-        self.why_not = "the time was up"
+        self.why_not = NONE_RAN
         self.schemas: dict[str, int | None] = {"a": None, "b": None}
 
     def run_block(self, seed: int) -> None:
@@ -238,7 +241,7 @@ class _State:
         A verdict that was reached stays: its look has its share of the chance of error. And between looks there is
         none, as a judgement after each block would be a look more.
         """
-        blocks, key = self.blocks(figure), (figure, self._time_metric)
+        blocks, key = self.blocks(figure), (figure, self._time_metric if figure == "time" else "")
         at = max((look for look in LOOKS if look <= len(blocks)), default=len(blocks))
         known = self.seen.get(key)
         if known is None or (known.verdict == "undecided" and known.blocks < at):
@@ -331,7 +334,7 @@ def run(
         for each in due:
             before = clock()
             if before >= end:
-                return [state.outcome(shared()) for state in states]
+                return _late(states, shared())
             if lost and each.subject.start == "forked":
                 each.why_not, each.judged = lost, None
                 continue
@@ -341,7 +344,15 @@ def run(
             each.seconds += clock() - before
             if told:
                 told([state.outcome(shared()) for state in states])
-    return [each.outcome(shared()) for each in states]
+    return _late(states, shared())
+
+
+def _late(states: Sequence[_State], questions: int) -> list[Outcome]:
+    """Return the outcomes at the end, when the time is up for whatever has had no block."""
+    for each in states:
+        if not each.count and each.why_not == NONE_RAN:
+            each.why_not, each.judged = "the time was up", None
+    return [each.outcome(questions) for each in states]
 
 
 def _in_reach(due: Sequence[_State], seconds: float, questions: int) -> list[_State]:

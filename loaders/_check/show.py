@@ -16,7 +16,7 @@ from loaders._check.judge import (
     Judgement,
 )
 from loaders._check.run import LEFT_OUT, Outcome
-from loaders._words import ABSENT, amount, duration, markdown_table
+from loaders._words import ABSENT, amount, duration, in_markdown, markdown_table
 
 HEADINGS = ("strategy", "time", "change", "memory", "change", "blocks", "start", "failed")
 
@@ -115,7 +115,7 @@ def markdown(outcomes: Sequence[Outcome], title: str, notes: Sequence[str] = ())
     """
     told = [each for each in outcomes if _is_news(each)]
     rest = [each for each in outcomes if not (_is_news(each) or each.skipped)]
-    parts = [f"## {title}", summary(outcomes), *(f"Note: {each}." for each in notes)]
+    parts = [f"## {title}", summary(outcomes), *(f"Note: {in_markdown(each)}." for each in dict.fromkeys(notes))]
     if told:
         parts.append(markdown_table(HEADINGS, lines(told)))
     if rest:

@@ -9,13 +9,13 @@ import subprocess
 import sys
 import tarfile
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import msgspec
 
-from loaders._check.touched import DEPENDENCIES, PACKAGE, Sources, touched
+from loaders._check.touched import DEPENDENCIES, ORDERED, PACKAGE, Sources, reached
 from loaders._errors import InputError
 from loaders._trial import log, machine
 
@@ -126,30 +126,38 @@ def side(commit: str | None, repository: Path, place: Path) -> Side:
     return Side(name, root, _environment(root), place / RESULTS)
 
 
-def unchanged(
-    both: Sequence[Side], strategies: Mapping[str, Sequence[str]], begin: Callable[[Sequence[str]], str]
-) -> Callable[[Sequence[str]], str]:
+def unchanged(both: Sequence[Side], begin: Callable[[Sequence[str]], str]) -> Callable[[Sequence[str]], str]:
     """Return what begins a round as ``begin`` does, and raises ``InputError`` if what a side runs is not what it was.
 
-    New servers, and fresh trials, import what is on disk when they start. What none of the strategies reaches may be
-    edited meanwhile.
+    New servers, and fresh trials, import what is on disk when they start. What none of them imports may be edited.
     """
     before = [each.sources() for each in both]
 
     def begins(names: Sequence[str]) -> str:
         for then, each in zip(before, both, strict=True):
-            if (now := each.sources()) != then and _is_touched(then, now, strategies):
+            if _run(then, now := each.sources()) != _run(now, then):
                 raise InputError("the code has changed since the check began, and more trials would be of both")
         return begin(names)
 
     return begins
 
 
-def _is_touched(before: Sources, after: Sources, strategies: Mapping[str, Sequence[str]]) -> bool:
+def _run(own: Sources, other: Sources) -> dict[str, str]:
+    """Return the files that a side's trials import: for one of a question, all questions are loaded.
+
+    Half an edit cannot be read, and may import anything.
+    """
+    if own == other:
+        return {}
+
+    def within(folder: str) -> list[str]:
+        return [each for each in own if PurePosixPath(each).parts[:2] == (PACKAGE, folder)]
+
     try:
-        return bool(touched(before, after, strategies))
-    except SyntaxError:  # half an edit
-        return True
+        found = reached(own, within("questions"))
+    except SyntaxError:
+        return dict(own)
+    return {name: own[name] for name in {*found, *within("_cli"), *ORDERED, DEPENDENCIES} if name in own}
 
 
 def differing(a: Side, b: Side) -> str:

@@ -43,7 +43,7 @@ it alone would take as long as all of them. A trial waits while its partner has 
 on: only rounds that all have are pooled, and those that followed would count for nothing."""
 
 NO_FORKS = "this system cannot fork trials (Linux 5.14 or later can), so all start fresh"
-NONE_RAN = "no pair was run: its server could not fork, or the time was up"
+NONE_RAN = "no pair was run: none of its strategies may fork, its server could not, or the time was up"
 NO_TENSORFLOW = "its trials always start fresh: a server saves nothing without TensorFlow"
 
 
@@ -142,9 +142,16 @@ def _pair(trial: Trial, corpus: Corpus, runs: Sequence[Callable[..., Record]], t
     records, given = partners.play([partner(run) for run in runs])
     times = partners.times(given, [each.metrics.steady_epochs for each in records])
     return [
-        _without_traces(record, **({"steady_time": seconds} if seconds else {}))
-        for record, seconds in itertools.zip_longest(records, times)
+        _without_traces(record, **_steady(record, seconds)) for record, seconds in itertools.zip_longest(records, times)
     ]
+
+
+def _steady(record: Record, seconds: float | None) -> dict[str, float]:
+    """Return the steady time of a trial's turns, which end at the last batch; without any, its own until then."""
+    own = record.metrics
+    if seconds is None and own.steady_time is not None:
+        seconds = own.steady_time - (own.closing_time or 0.0)
+    return {} if seconds is None else {"steady_time": seconds}
 
 
 def _trial(planned: Plan, strategy: str, index: int) -> Trial:

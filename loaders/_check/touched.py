@@ -17,7 +17,9 @@ PACKAGE = "loaders"
 MEASURES = ("_trial/child.py", "_trial/convert.py", "_trial/watch.py", "_trial/server.py", "_trial/forks.py")
 """Modules that every trial runs; whatever they import can change every figure."""
 
-ORDERS = ("_compare/plans.py", "_check/serve.py", "_cli/trial.py", "_cli/options.py")
+ORDERED = tuple(
+    f"{PACKAGE}/{each}" for each in ("_compare/plans.py", "_check/serve.py", "_cli/trial.py", "_cli/options.py")
+)
 """Modules that make a side's trials from what a check orders; what they import besides makes no trial."""
 
 DEPENDENCIES = "pyproject.toml"
@@ -31,7 +33,7 @@ def touched(before: Sources, after: Sources, strategies: Mapping[str, Iterable[s
     strategies
         For each question, the names of the strategies that both versions have.
     """
-    shared = _imported(before) | _imported(after) | {f"{PACKAGE}/{each}" for each in ORDERS}
+    shared = _imported(before) | _imported(after) | set(ORDERED)
     every = before.get(DEPENDENCIES) != after.get(DEPENDENCIES) or _differ(before, after, shared)
     found = {}
     for question, names in strategies.items():

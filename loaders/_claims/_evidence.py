@@ -257,12 +257,19 @@ class Figures:
         for row in self.comparison(question).rows:
             if (row.strategy, row.case) == (strategy, wanted):
                 self.asked.append(Asked(question, strategy, wanted))
-                if not row.samples:
-                    raise NotMeasuredError(f"{strategy}: {row.status}")
+                self._hold(row)
                 self.has_single |= row.samples == 1
                 return row
         said = " ".join(["was not run", *(["with", *case.values()] if case else [])])
         raise NotMeasuredError(f"{question} {strategy} {said}")
+
+    def _hold(self, row: Row) -> None:
+        """Refuse a row without a good trial, or of a strategy that was seen to deliver wrong data.
+
+        Most of its other trials are not checked (``loaders._compare.schedule.CHECKED``).
+        """
+        if not row.samples or row.ends.get("wrong_output"):
+            raise NotMeasuredError(f"{row.strategy}: {row.status}")
 
     def aside(self, question: str, strategy: str, **case: str) -> Row | None:
         """Return a row on which no verdict rests; ``None`` if it was not measured."""
@@ -321,7 +328,7 @@ class Figures:
             samples = {
                 _key(row.strategy, row.case): _pairing(row, getattr(row, figure))
                 for row in self.comparison(question).rows
-                if row.case in cases and row.samples
+                if row.case in cases and row.samples and not row.ends.get("wrong_output")
             }
             self._fits[key] = fitted(samples, floor=0.0 if figure in IN_SECONDS else RESOLUTION)
         return self._fits[key]

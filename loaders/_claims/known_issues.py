@@ -30,7 +30,10 @@ BY_ALLOCATOR = ("growing, held by the allocator",)
 STAYS = 0.1
 """Of the data's bytes, from which on a cache in a file counts as taking memory for them."""
 
-HELD = 1024 * 64 * 64 * 3 * 4
+PICTURES = 1024
+"""How many were reported to be held."""
+
+HELD = PICTURES * 64 * 64 * 3 * 4
 """Bytes of the images that were reported to be held: ``pictures`` in float32."""
 
 OFTEN = 0.5
@@ -112,6 +115,8 @@ def keras_holds_images(figures: Figures) -> Found:
     """It needs at least half of what 1024 images take more than with batches of 32, by the interval."""
     names = ("keras_image_dataset_unbatched", "keras_image_dataset")
     unbatched, batched = (figures.row("known_issues", each, data="pictures") for each in names)
+    if (unbatched.delivered or 0) < PICTURES:
+        raise NotMeasuredError(f"measured with {unbatched.delivered} pictures; of fewer than {PICTURES}, less is held")
     more = figures.increase(unbatched, batched, "needs")
     said = f"{estimated(more, amount)} more than with batches of 32; 1024 images are {amount(HELD)}"
     return [part_of(less_than(more, HELD / 2), above())], said
@@ -125,13 +130,15 @@ def keras_holds_images(figures: Figures) -> Found:
     package="keras",
 )
 def keras_workers_hang(figures: Figures) -> Found:
-    """Any trial was ended by its deadline; not if so many epochs ended that fewer than half would have been met."""
+    """Any trial was ended by its deadline; not if so many epochs ended that fewer than half would have been met.
+
+    The report is of PyTorch's backend; here the same workers feed TensorFlow's.
+    """
     name, of = "keras_pydataset_workers", figures.comparison("known_issues")
-    found = [row for row in of.rows if row.strategy == name]
-    if not found or not found[0].trials:
+    row = next((row for row in of.rows if (row.strategy, row.case) == (name, {"data": "steps"})), None)
+    if row is None or not row.trials:
         raise NotMeasuredError(f"known_issues {name} was not run")
-    (row,) = found
-    if any(end.startswith("timed out") for end in row.status.split("; ")):  # in a message it may stand as well
+    if row.ends.get("timed_out"):
         return [exactly(holds=True)], f"{row.samples} of {row.trials} trials ended: {row.status}"
     ended = row.samples * of.epochs
     if not ended:

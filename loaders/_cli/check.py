@@ -79,7 +79,7 @@ def command(
             with running.trials((a, b), chosen, size, noted, fresh=fresh) as trials:
                 subjects = plan.subjects(chosen, trials, sides.differing(a, b))
                 say(f"{title}: {', '.join(each.name for each in subjects)}, for at most {minutes:g} minutes")
-                begin = sides.unchanged((a, b), chosen, trials.begin)
+                begin = sides.unchanged((a, b), trials.begin)
                 for each in subjects[:1]:  # builds the data, and compiles what is imported, outside of what is measured
                     each.a(0)
                     each.b(0)
@@ -88,6 +88,8 @@ def command(
                 )
         else:
             noted("the change affects no strategy; use --only QUESTION to measure one anyway")
+    if stopped:
+        notes.append(f"it ended before its time: {str(stopped) or 'interrupted'}")
     outcomes += [run.Outcome(name, None, None, skipped=run.LEFT_OUT) for name in left_out]
     if as_json:  # shown even where it cannot be written
         print_json(outcomes)

@@ -154,7 +154,7 @@ def _compare(plans: Sequence[Asked], minutes: float, markdown: Path | None, *, a
 
     pair = Pair(*plans)
     outcomes, stopped = checked(minutes * 60, lambda told: [pair.run(minutes * 60, told)])
-    if stopped and not any(each.judgements for each in outcomes):
+    if stopped and not any(each.judgements or each.failures.a + each.failures.b for each in outcomes):
         raise stopped
     same = pair.same_samples()
     if as_json:  # shown even where it cannot be written

@@ -127,21 +127,19 @@ def _checks(subject: str, checks: int, seconds: float) -> list[Tally]:
     names = [f"{question}.{name}" for name in planted]
     side = msgspec.structs.replace(sides.side(None, ROOT, PLACE), outside=(selftest.FILE,))
     path = log.log_path(machine.machine_name()).with_name(selftest.NAME)
-    sides.begin_log(PLACE)
-    with (
-        log.exclusive(machine.machine_name()),
-        trials.trials((side, side), {question: planted}, size, say) as found,
-    ):
-        return selftest.selftest(
-            checks,
-            seconds,
-            lambda kind: found.of(question, kind.same, kind.twin),
-            path,
-            kinds,
-            start=found.start_of(names[0]),
-            begin=lambda: found.begin(names),
-            told=_terminal.told_of_selftest,
-        )
+    with log.exclusive(machine.machine_name()):
+        sides.begin_log(PLACE)
+        with trials.trials((side, side), {question: planted}, size, say) as found:
+            return selftest.selftest(
+                checks,
+                seconds,
+                lambda kind: found.of(question, kind.same, kind.twin),
+                path,
+                kinds,
+                start=found.start_of(names[0]),
+                begin=lambda: found.begin(names),
+                told=_terminal.told_of_selftest,
+            )
 
 
 REPETITIONS = 20

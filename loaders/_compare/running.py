@@ -120,8 +120,8 @@ def _is_of(run: str, plan: Plan) -> bool:
 def _written(plan: Plan) -> list[tuple[str, int, int]]:
     """Return when each file of a plan's code was written, and its size: milliseconds tell that nothing was edited."""
     found = []
-    for file in [*PACKAGE.rglob("[!.]*.py"), *map(Path, plan.outside)]:
-        with contextlib.suppress(OSError):  # gone, which shows as well
+    with contextlib.suppress(OSError):  # something is gone, which shows as well
+        for file in [*PACKAGE.rglob("[!.]*.py"), *map(Path, plan.outside)]:
             status = file.stat()
             found.append((str(file), status.st_mtime_ns, status.st_size))
     return sorted(found)
@@ -179,11 +179,11 @@ def _continued(
     new = {plan.question: f"{now:%Y%m%dT%H%M%S}-{plan.key}" for plan in plans}
     names, found = dict(new), {question: list[Record]() for question in new}
     for plan in plans:
-        for records in _runs(plan, logged):
-            is_recent = now - datetime.fromisoformat(records[0].started) < CONTINUE_WITHIN
-            if is_recent or (not anew and not is_left([plan], {plan.question: records})):
-                names[plan.question], found[plan.question] = records[0].run, records
-                break
+        runs = _runs(plan, logged)
+        whole = [] if anew else [each for each in runs if not is_left([plan], {plan.question: each})]
+        recent = [each for each in runs if now - datetime.fromisoformat(each[0].started) < CONTINUE_WITHIN]
+        for records in [*whole, *recent][:1]:
+            names[plan.question], found[plan.question] = records[0].run, records
     if anew and not is_left(plans, found):
         return new, {question: [] for question in new}
     return names, found

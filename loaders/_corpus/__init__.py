@@ -10,12 +10,13 @@ Modules import only what is before them: ``_manifest``, ``_records``, ``_sources
 
 from loaders._corpus._corpus import NO_CORPUS, Corpus
 from loaders._corpus._damage import damage
-from loaders._corpus._manifest import SIZES, Image, Shard, Size
+from loaders._corpus._manifest import OWN, SIZES, Image, Shard, Size
 from loaders._corpus._sources import is_turned
 from loaders._corpus._store import cache_root, load_corpus, open_corpus
 
 __all__ = [
     "NO_CORPUS",
+    "OWN",
     "SIZES",
     "Corpus",
     "Image",

@@ -40,6 +40,10 @@ SIZES = {
 conclusions from smaller amounts hold for more."""
 
 
+OWN = "own folder"
+"""How the ``origin`` of images begins that are not those which all have."""
+
+
 class Image(msgspec.Struct, frozen=True):
     """One JPEG file, RGB or greyscale, 8 bits a channel; ``label`` indexes ``Corpus.labels``."""
 
@@ -72,7 +76,7 @@ class LeftOut(msgspec.Struct, frozen=True):
 class Manifest(msgspec.Struct, frozen=True):
     """The contents of ``manifest.json``; every path is relative to the corpus.
 
-    ``origin`` is ``photographs of scikit-image`` or ``own folder``: the folder itself is not named, so
+    ``origin`` is ``photographs of scikit-image`` or ``OWN``: the folder itself is not named, so
     that a result can be published. ``digests`` maps every other file to its BLAKE2b digest.
     """
 

@@ -16,7 +16,7 @@ import platformdirs
 
 from loaders._corpus import _sources
 from loaders._corpus._corpus import Corpus
-from loaders._corpus._manifest import SIZES, Image, LeftOut, Manifest, read_manifest, spread
+from loaders._corpus._manifest import OWN, SIZES, Image, LeftOut, Manifest, read_manifest, spread
 from loaders._corpus._records import labelled_record, silent_stderr, write_shards
 from loaders._durable import temporary_beside
 from loaders._errors import InputError
@@ -189,7 +189,7 @@ def _write(root: Path, key: str, size: str, pictures: Iterable[_sources.Picture 
     files = sorted(path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file())
     return Manifest(
         key=key,
-        origin="own folder" if own else "photographs of scikit-image",
+        origin=OWN if own else "photographs of scikit-image",
         size=size,
         labels=names,
         images=images,

@@ -131,7 +131,7 @@ def _with_dropped(given: Answer, dropped: Mapping[str, str]) -> Answer:
     """Say of loaders that dropped out of the race why nothing more is known of them."""
 
     def told(one: Advised) -> Advised:
-        if one.name not in dropped or one.kind in ("recommended", "as good", "does not fit"):
+        if one.name not in dropped or one.kind in ("recommended", "as good", "undecided", "does not fit"):
             return one
         return msgspec.structs.replace(one, kind="slower", verdict=dropped[one.name])
 

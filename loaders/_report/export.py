@@ -18,6 +18,7 @@ from loaders._report.sets import ResultSet
 from loaders._rows import EPOCHS, FIGURES, Row
 from loaders._stats import Estimate
 from loaders._trial import Record, log
+from loaders._words import AMONG_BEST
 
 NAMES = {"total": f"total{EPOCHS}", "total_best": f"total{EPOCHS}_best"}
 """Names of totals in the file: they include the number of epochs."""
@@ -86,10 +87,16 @@ def _lines(row: Row) -> Iterator[dict[str, object]]:
     if not present:  # a strategy without figures still has a status
         yield about
     for figure, each in present:
-        verdict = each.verdict if isinstance(each, Judged) else ""
+        verdict = _verdict(row, figure, each) if isinstance(each, Judged) else ""
         of: dict[str, object] = {"figure": NAMES.get(figure.name, figure.name), "unit": figure.unit, "verdict": verdict}
         of["process"] = "fresh" if figure.fresh_only else _processes(row)
         yield {**about, **of, **msgspec.structs.asdict(each.ratio if isinstance(each, Judged) else each)}
+
+
+def _verdict(row: Row, figure: Figure, judged: Judged) -> str:
+    """Return a judgement's verdict; a ratio to the fastest never says slower of what may be the fastest."""
+    is_best = (figure.name == "best" and row.in_best) or (figure.name == "total_best" and row.in_best_total)
+    return AMONG_BEST if is_best and judged.verdict == "more" else judged.verdict
 
 
 def _processes(row: Row) -> str:

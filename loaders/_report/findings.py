@@ -411,7 +411,7 @@ def price_of(row: Row, picked_from: int) -> str:
 def cures_of(rows: Sequence[Row]) -> list[tuple[Row, list[Row]]]:
     """Return each strategy that has cures, most cures first, together with its cures, leanest first."""
     by_name = {row.strategy: row for row in rows if row.samples}
-    healed = [row for row in by_name.values() if row["over_floor"] and row.matches in by_name]
+    healed = [row for row in by_name.values() if row["over_floor"] and row.matches in by_name and not row.failed]
     names = Counter(row.matches for row in healed)
     return [
         (
@@ -529,7 +529,7 @@ def of_processes(comparison: Comparison) -> list[str]:
     """
     said = []
     for case, rows in comparison.cases:
-        timed = sorted((row for row in rows if row["time"] and row.tier == "identical"), key=_time)
+        timed = sorted((row for row in rows if row["time"] and row.tier == "identical" and not row.failed), key=_time)
         served, alone = ([row for row in timed if bool(row.roles) is is_served] for is_served in (True, False))
         if not (served and alone):
             continue

@@ -55,7 +55,7 @@ def published(results: Sequence[sets.ResultSet]) -> sets.ResultSet | None:
 def _of_ours(results: Iterable[sets.ResultSet]) -> Iterator[sets.ResultSet]:
     """Yield the sets of the project's machines that answer questions, at the size that is published."""
     for each in results:
-        if each.answers and coverage.is_ours(each.origin.machine) and each.origin.size == coverage.SIZE:
+        if each.answers and coverage.may_answer(each.origin.machine, each.origin.size, each.origin.data):
             yield each
 
 

@@ -166,10 +166,11 @@ def row_of(records: Sequence[Record], variant: _registry.Variant | None, ranked_
         status=_status(records),
         samples=len(good),
         trials=len(records),
+        ends=dict(Counter(each.status for each in records if each.status != "ok")),
         failed=any(each.went_wrong for each in records),
         converts=declared.converts or any(each.metrics.convert_time is not None for each in good),
         figures=_figures(good, reached, ranked_by, levels, floors[0] if floors else None),
-        growth=_growth(judged),
+        growth=_growth(judged, len(good)),
         growth_bound=_greatest([each.bound for each in levels]),
         in_use_bound=_greatest([None if each.verdict == IN_USE else each.in_use_bound for each in levels]),
         floor=floors[0] if floors else None,
@@ -227,13 +228,13 @@ def commits(records: Iterable[Record]) -> str:
     return ", ".join(sorted({record.environment.commit[:8] for record in records} - {""}))
 
 
-def _growth(judged: Sequence[Growth]) -> str | None:
-    """Put the verdicts on memory into words, most frequent first."""
+def _growth(judged: Sequence[Growth], trials: int) -> str | None:
+    """Put the verdicts on memory into words, most frequent first; each with its count, unless it is that of all."""
     verdicts = Counter(each.verdict for each in judged)
     if not verdicts.keys() - {"undecided"}:
         return None
     (first, count), *others = verdicts.most_common()
-    return first if not others else "; ".join(f"{verdict} in {n}" for verdict, n in [(first, count), *others])
+    return first if count == trials else "; ".join(f"{verdict} in {n}" for verdict, n in [(first, count), *others])
 
 
 def _greatest(bounds: Sequence[float | None]) -> float | None:

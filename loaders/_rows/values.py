@@ -155,6 +155,8 @@ class Row(msgspec.Struct, frozen=True):
         enough has such a bound, and no verdict is *growing, in use*. "No leak" can be claimed only with the second.
     status
         The trials' status in words, with the reasons.
+    ends
+        How many of its trials ended how, where that is not ``ok``.
     failed
         Whether any of its trials failed: it is not to be relied on, however fast the others were.
     commit
@@ -182,6 +184,7 @@ class Row(msgspec.Struct, frozen=True):
     status: str
     samples: int
     trials: int
+    ends: dict[str, int] = {}
     failed: bool = False
     ranked_by: str = "epoch_time"
     historic: bool = False

@@ -226,7 +226,7 @@ def touch(batch: Any) -> int:
     if numpy := sys.modules.get("numpy"):  # without it there are no arrays
         for feature in features:
             if isinstance(feature, numpy.ndarray) and feature.nbytes > PAGE and feature.dtype.kind in "biufc":
-                flat = feature.reshape(-1) if feature.flags.c_contiguous else feature.ravel()
+                flat = feature.ravel(order="K")  # of a view whose axes are in another order, no copy
                 numpy.maximum.reduce(flat[:: max(1, PAGE // feature.itemsize)])
     first = features[0]
     return int(first.shape[0]) if hasattr(first, "shape") else len(first)

@@ -12,7 +12,8 @@ Without a cache it is also measured with oneDNN and without: which of them is th
 memory on where TensorFlow takes its tensors from. That is a case of its own, where ``onednn`` is ``set``;
 ``default`` is what TensorFlow chooses for the processor.
 
-*Not measured.* Augmentation, which must come after a cache; a cache that another process has filled.
+*Not measured.* Augmentation, which must come after a cache; a cache that another process has filled; one in files that
+memory does not hold, as these are read from the page cache.
 
 *Invisible when* the step before the cache is cheap, or a training step takes longer than it does.
 """

@@ -134,7 +134,8 @@ def _check(job: Job[Work], variant: Variant, batches: Iterable[Batch]) -> Qualit
     while (left := _shared(work) - before) and time.monotonic() < tidy_by:
         time.sleep(0.1)
     nothing = [0] * work.count
-    return Quality(order=order_quality(order, nothing, nothing), left_behind=sum(size for _, size in left))
+    stayed = sum(size for _, size in left) if SHARED_MEMORY.is_dir() else None
+    return Quality(order=order_quality(order, nothing, nothing), left_behind=stayed)
 
 
 def _shared(work: Work) -> set[tuple[str, int]]:
@@ -226,7 +227,7 @@ def py_function(job: Job[Work]) -> Iterable[Batch]:
 
 @variant(only=OF_STEPS)
 def keras_pydataset_workers(job: Job[Work]) -> Iterable[Batch]:
-    """Keras ``PyDataset`` with two worker threads, through its adapter (keras#20425: an epoch never ends)."""
+    """Keras ``PyDataset`` with two worker threads, for TensorFlow (keras#20425, of PyTorch: an epoch never ends)."""
     import keras
 
     from loaders.questions.batching.keras import Epochs

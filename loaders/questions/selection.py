@@ -86,7 +86,7 @@ NESTED = Cause(
 
 @variant(quick=True, asv_differs=NESTED)
 def list_to_list(job: Job[Source]) -> Iterable[Batch]:
-    """Nested lists: append to the selection, ``del`` from the data."""
+    """Nested lists, made of the array first: append to the selection, ``del`` from the data."""
     import random
 
     rng = random.Random(job.seed)  # noqa: S311
@@ -101,7 +101,7 @@ def list_to_list(job: Job[Source]) -> Iterable[Batch]:
 
 @variant(asv_differs=NESTED)
 def list_skipping(job: Job[Source]) -> Iterable[Batch]:
-    """Nested lists: append to the selection unless already drawn; nothing is deleted."""
+    """Nested lists, made of the array first: append to the selection unless already drawn; nothing is deleted."""
     import random
 
     rng = random.Random(job.seed)  # noqa: S311

@@ -234,6 +234,13 @@ def test_of_two_that_have_measured_as_much_the_one_answers_whose_epochs_end_with
         assert {each.run for each in candidates.pick(records, "batching", {"augment": "off"}, OWN)} == {"c"}
 
 
+def test_somebodys_own_folder_answers_nothing_for_a_stranger() -> None:
+    published = _full(made.run(name="p", where=made.environment(PUBLISHED)))
+    more = _full(made.run(name="m", rounds=8, where=made.environment("reference-x")))
+    own = [msgspec.structs.replace(each, data="own folder, 9 images, key") for each in more]
+    assert {each.run for each in candidates.pick([*published, *own], "batching", {"augment": "off"}, OWN)} == {"p"}
+
+
 def test_less_than_the_published_size_of_data_answers_nothing_for_a_stranger() -> None:
     published = _full(made.run(name="p", where=made.environment(PUBLISHED)))
     more = made.run(name="m", rounds=8, where=made.environment("reference-x"))

@@ -472,4 +472,27 @@ def test_what_an_interruption_before_the_first_block_left_unmeasured_is_named() 
     with pytest.raises(KeyboardInterrupt):
         run([clock.subject("x", 1.0, 1.0)], 1e6, clock=clock, begin=interrupted, told=told.append)
     assert [each.name for each in told[-1]] == ["x"]
-    assert told[-1][0].message.startswith("not measured")
+    assert told[-1][0].message == "not measured: none of its blocks was run"
+    late = run([clock.subject("x", 1.0, 1.0)], 0.0, clock=clock)
+    assert late[0].message == "not measured: the time was up"
+
+
+def test_a_verdict_on_memory_stays_though_a_later_trial_has_another_time() -> None:
+    clock, count = Clock(), [0]
+
+    def b(seed: int) -> dict[str, Any]:
+        record = clock.trial("x", "b", 1.0, 90.0)(seed)
+        count[0] += 1
+        record["metrics"]["peak_memory"] = int((90 if count[0] <= 2 * LOOKS[0] else 10) * MIB)
+        if count[0] < 2 * LOOKS[0] + 2:
+            record["metrics"]["steady_time"] = 1.0
+        return record
+
+    def a(seed: int) -> dict[str, Any]:
+        record = clock.trial("x", "a", 1.0, 10.0)(seed)
+        return {**record, "metrics": {**record["metrics"], "steady_time": 1.0 + 0.3 * (seed % 2)}}
+
+    found = _run(clock, Subject("x", "steady_time", a, b), seconds=4 * 7)["x"]
+    assert found.memory
+    assert (found.memory.verdict, found.memory.blocks) == ("fatter", LOOKS[0])
+    assert found.timed_by

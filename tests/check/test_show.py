@@ -99,6 +99,7 @@ def test_markdown_folds_the_noise_and_keeps_a_message_in_its_cell() -> None:
     assert "in the order A B B A" in folded
     noted = show.markdown([SAME], "HEAD against main", ["only main has selection.x: nothing to compare with"])
     assert "\n\nNote: only main has selection.x: nothing to compare with.\n\n" in noted
+    assert show.markdown([SAME], "x", ["a <b>\nc"] * 3).count("Note: a &lt;b> c.\n") == 1
 
 
 def test_what_neither_side_runs_here_takes_no_line() -> None:

@@ -212,16 +212,23 @@ def test_an_interrupted_check_leaves_nothing_behind(
 def test_a_side_whose_code_is_edited_meanwhile_ends_a_check() -> None:
     """New servers would import what is there then, and both would be in one verdict; but what no trial runs."""
     own, other = "loaders/questions/a.py", "loaders/_report/page.py"
-    texts = [{own: "def one():\n    return 1\n", other: "1"} for _ in range(2)]
+    every, command = "loaders/questions/b.py", "loaders/_cli/trial.py"
+    texts = [{own: "def one():\n    return 1\n", other: "1", every: "x = 1", command: "x = 1"} for _ in range(2)]
     both = [cast("Side", SimpleNamespace(sources=lambda each=each: dict(each))) for each in texts]
-    begin = sides.unchanged(both, {"a": ["one"]}, lambda names: f"why not {' '.join(names)}")
+    begin = sides.unchanged(both, lambda names: f"why not {' '.join(names)}")
     assert begin(["a"]) == "why not a"
-    texts[1][other] = "half an edit ("
+    texts[1][other] = "x = 2"
     assert begin(["a"]) == "why not a"
-    for edited in ("def one():\n    return 2\n", "def one(", ""):
-        texts[1][own] = edited
+    for path, edited in [
+        (own, "def one():\n    return 2\n"),
+        (own, ""),
+        *((each, "half (") for each in (own, every, command)),
+    ]:
+        before = texts[1][path]
+        texts[1][path] = edited
         with pytest.raises(InputError, match="the code has changed since the check began"):
             begin(["a"])
+        texts[1][path] = before
 
 
 @pytest.mark.parametrize(("archive", "said"), [(None, "git archive abc fails"), (b"junk", "cannot lay out abc")])

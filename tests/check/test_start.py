@@ -316,3 +316,11 @@ def test_a_question_of_which_nothing_ran_is_named(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(start, "measure", lambda *_, **__: [])
     (found,) = selftest._start(["batching"], 2, 60.0)
     assert (found.question, found.verdict, found.skipped) == ("batching", "skipped", start.NONE_RAN)
+
+
+def test_without_turns_both_trials_end_with_their_last_batch() -> None:
+    """What dropping an iterator takes would be in some rounds, and not in those whose epochs took turns."""
+    closed = msgspec.structs.replace(RECORD, metrics=Metrics(steady_time=1.0, closing_time=0.25))
+    assert start._steady(closed, None) == {"steady_time": 0.75}
+    assert start._steady(closed, 0.5) == {"steady_time": 0.5}
+    assert start._steady(msgspec.structs.replace(RECORD, metrics=Metrics()), None) == {}

@@ -93,13 +93,18 @@ def test_amounts_of_data_are_a_sixteenth_a_quarter_and_all(corpus: Corpus) -> No
     assert counts == [3, 12, 48]
 
 
-@pytest.mark.parametrize("fault", ["BGR", "not scaled", "float64", "another label"])
+@pytest.mark.parametrize("fault", ["BGR", "not scaled", "float64", "another label", "one large batch"])
 def test_a_wrong_batch_is_caught(corpus: Corpus, tmp_path: Path, fault: str) -> None:
     variant = _registry.baseline("batching")
     job = _job(corpus, ALL, tmp_path)
     batches: list[Any] = list(variant.build(job))
     QUESTION.check(job, variant, batches)
     images, labels = batches[0]
+    if fault == "one large batch":
+        batches = [tuple(np.concatenate(parts) for parts in zip(*batches, strict=True))]
+        with pytest.raises(WrongOutputError, match="a batch holds 48 samples, at most 32 expected"):
+            QUESTION.check(job, variant, batches)
+        return
     batches[0] = {
         "BGR": (images[..., ::-1], labels),
         "not scaled": (np.clip(images * 0.9, -1, 1), labels),

@@ -88,6 +88,15 @@ def test_shared_memory_that_stays_is_counted(corpus: Corpus, monkeypatch: pytest
     assert quality.left_behind == (known_issues.BYTES * work.batch_size if stays else 0)
 
 
+def test_where_nobody_can_look_nothing_is_said_to_be_left_behind(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(known_issues, "SHARED_MEMORY", tmp_path / "none")
+    job = Job(corpus, QUESTION.prepare(corpus, STEPS, 1), STEPS, 1, directory=tmp_path)
+    variant = _registry.find_variant("known_issues", "python_loop")
+    assert QUESTION.check(job, variant, variant.build(job)).left_behind is None
+
+
 def test_what_k5_compares_with_is_what_1024_images_take() -> None:
     from loaders._claims.known_issues import HELD
 

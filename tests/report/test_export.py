@@ -3,6 +3,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
+import random
 from pathlib import Path
 
 import msgspec
@@ -85,3 +87,20 @@ def test_what_is_not_measured_yet_has_a_status_in_the_newest_set_only(tmp_path: 
     lines = [line for line in _read(tmp_path) if line["status"] == "not measured"]
     assert {line["figure"] for line in lines} == {""}
     assert [line["strategy"] for line in lines].count("mixed_copy") == 1
+
+
+def test_what_may_be_the_fastest_is_not_said_to_be_slower(tmp_path: Path) -> None:
+    """As on the page: its own interval excludes that it is as fast, and not one for as many as it was picked from."""
+    chance = random.Random(2)
+    names = ("numpy_to_numpy", "mixed_copy", "numpy_to_list", "list_to_list", "mixed_tolist")
+    records = [
+        record(name, index, time=math.exp(0.05 * (place > 0) + chance.gauss(0, 0.02)), run="a")
+        for index in range(6)
+        for place, name in enumerate(names)
+    ]
+    write_log(tmp_path, records)
+    (found,) = [each.comparisons[0] for each in sets.collect(tmp_path)]
+    seeming = [row.strategy for row in found.rows if row.in_best and row.best and row.best.verdict == "more"]
+    assert seeming, "the case that this is about"
+    verdicts = {line["strategy"]: line["verdict"] for line in _read(tmp_path) if line["figure"] == "best"}
+    assert {verdicts[name] for name in seeming} == {"among the best"}

@@ -138,6 +138,16 @@ def test_other_machines_results_are_not_published(checkout: Path) -> None:
         readme.renew(checkout, write=True)
 
 
+def test_results_on_ones_own_folder_are_not_published(checkout: Path) -> None:
+    """Nor do they answer for a stranger: README and page say that all photographs ship with scikit-image."""
+    path = checkout / "results" / PUBLISHED / log.NAME
+    records = log.read(path)
+    path.unlink()
+    log.append(path, *(msgspec.structs.replace(each, data="own folder, 9 images, key") for each in records))
+    with pytest.raises(InputError, match=f"no full results of the machine '{PUBLISHED}'"):
+        readme.renew(checkout, write=True)
+
+
 def test_a_readme_without_markers_is_a_clear_error(checkout: Path) -> None:
     (checkout / "README.md").write_text("# Title\n")
     with pytest.raises(InputError, match="lost its markers"):

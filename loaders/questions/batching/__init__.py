@@ -120,6 +120,8 @@ def _check(job: Job[Files], variant: Variant, batches: Iterable[Batch]) -> Quali
 
     def delivered() -> Iterator[Batch]:
         for images, labels in batches:
+            if len(labels) > job.batch_size:  # a step of training would be spent on more than others spend it on
+                raise WrongOutputError(f"a batch holds {len(labels)} samples, at most {job.batch_size} expected")
             array = np.asarray(images)
             # Anything but float32 is left as it is, and so fails the comparison.
             yield (pixels(array) if array.dtype == np.float32 else array, labels)

@@ -11,7 +11,7 @@ from loaders.questions.batching import BY_LABEL, UNCHANGED, Files, Reiterable, _
 
 @variant(optional=("datasets",), only=UNCHANGED, convert=_by_label)
 def hf_datasets(job: Job[Files]) -> Iterable[Batch]:
-    """Hugging Face ``load_dataset("imagefolder").with_transform(…)``: Pillow decodes, one image after another."""
+    """Hugging Face ``load_dataset("imagefolder").with_transform(…)``: Pillow decodes in turn, label by label."""
     import numpy as np
     from datasets import disable_progress_bars, load_dataset
 

@@ -21,7 +21,7 @@ def _write_array(job: Job[Files]) -> None:
 
 @variant(quick=True, convert=_write_array)
 def memory_map(job: Job[Files]) -> Iterable[Batch]:
-    """Decoded once, on one thread, into a mapped file, which is read in order; the system can reclaim its pages."""
+    """Decoded once, on one thread, into a mapped file; copied from it in order; the system can reclaim its pages."""
     import numpy as np
 
     images = np.load(job.directory / "images.npy", mmap_mode="r")
