@@ -933,6 +933,8 @@ def test_trials_that_contradict_each_other_show_nothing() -> None:
     assert of_trials("flat in 2; undecided in 1", 3, ["flat"]).holds == pytest.approx(3 * 0.01**2 * 0.99 + 0.01**3)
     assert of_trials("flat in 2; undecided in 6", 8, ["flat"]).holds == pytest.approx(0.0027, rel=0.01), "of eight"
     assert of_trials("flat in 2; growing in 1", 3, ["flat"]) == Shown()
+    assert of_trials("flat in 2", 8, ["flat"], most=True) == Shown(), "of the other six nothing is known"
+    assert of_trials("flat in 5", 8, ["flat"], most=True).holds < 1e-6
     assert of_trials("flat in 2; plateau in 1", 3, ["flat"], ["plateau"]).partly == pytest.approx(1e-6)
     assert of_trials(None, 3, ["flat"]) == of_trials("undecided", 3, ["flat"]) == Shown()
 

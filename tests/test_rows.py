@@ -177,6 +177,8 @@ def test_verdicts_on_memory_are_counted() -> None:
     assert comparison([judged(0, "flat"), judged(1, "flat")]).rows[0].growth == "flat"
     mixed = comparison([judged(0, "flat"), judged(1, "growing, in use"), judged(2, "growing, in use")]).rows[0]
     assert mixed.growth == "growing, in use in 2; flat in 1"
+    of_one = comparison([judged(0, "flat"), record("numpy_to_numpy", 1, time=1.0)]).rows[0]
+    assert of_one.growth == "flat in 1", "the other says nothing of it"
     assert comparison([judged(0, "undecided")]).rows[0].growth is None
     assert comparison([record("numpy_to_numpy", 0, time=1.0)]).rows[0].growth is None
 

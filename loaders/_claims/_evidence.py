@@ -364,17 +364,14 @@ def of_trials(
     ``most``, nor is anything unless most trials decide. The p-value is that of so many wrong verdicts among all trials.
     """
     counts: Counter[Verdict] = Counter()
-    undecided = 0
     for each in (verdicts or "undecided").split("; "):
         name, _, count = each.rpartition(" in ") if each[-1:].isdecimal() else (each, "", str(samples))
-        if name == "undecided":
-            undecided += int(count)
-        else:
+        if name != "undecided":
             way: Verdict = "holds" if name in holds else "holds in part" if name in partly else "does not hold"
             counts[way] += int(count)
     if set(counts) == {"holds", "holds in part"}:
         counts = Counter({"holds in part": counts.total()})
-    if len(counts) != 1 or (most and 2 * undecided >= samples):
+    if len(counts) != 1 or (most and 2 * counts.total() <= samples):
         return Shown()
     ((way, count_),) = counts.items()
     wrong = 1 - GROWTH_CONFIDENCE

@@ -103,7 +103,7 @@ def test_workers_are_not_proposed_for_what_is_done_once() -> None:
     assert found.beyond == ""
     for epochs in (1, 3):  # with three, what converts is advised
         converted = {**made.BATCHING, "memory_map": replace(made.BATCHING["memory_map"], convert=0.002)}
-        few = Settings(100 * 2**20, step=0.01, samples=10_000, epochs=epochs)
+        few = Settings(100 * 2**20, step=0.02, samples=10_000, epochs=epochs)
         assert "would feed it" in advise([*made.run(converted, where=BOX), *service], "batching", {}, few, "box").beyond
     slow = {name: replace(each, load=20 * each.load, wait=1.0) for name, each in late.items()}
     assert advise([*made.run(slow, where=BOX), *service], "batching", {}, settings, "box").beyond

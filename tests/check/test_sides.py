@@ -212,7 +212,7 @@ def test_an_interrupted_check_leaves_nothing_behind(
 def test_a_side_whose_code_is_edited_meanwhile_ends_a_check() -> None:
     """New servers would import what is there then, and both would be in one verdict; but what no trial runs."""
     own, other = "loaders/questions/a.py", "loaders/_report/page.py"
-    every, command = "loaders/questions/b.py", "loaders/_cli/trial.py"
+    every, command = "loaders/questions/b.py", "loaders/_cli/output.py"
     texts = [{own: "def one():\n    return 1\n", other: "1", every: "x = 1", command: "x = 1"} for _ in range(2)]
     both = [cast("Side", SimpleNamespace(sources=lambda each=each: dict(each))) for each in texts]
     begin = sides.unchanged(both, lambda names: f"why not {' '.join(names)}")
