@@ -136,7 +136,8 @@ class Law(msgspec.Struct, frozen=True):
     def _further(self, beyond: Beyond, more: int, last: int, count: int) -> Estimate:
         """Return the prediction for this many samples more than the last amount: never less than that may need."""
         found, span = _predicted(beyond, more, last, count), self.spans[-1]
-        listed = 0.0 if self.besides else LISTED * more
+        is_hidden = not self.besides and self.kind != "linear"  # a line has it in its slope
+        listed = LISTED * more if is_hidden else 0.0
         high = None if found.high is None else max(found.high + listed, span[1] if span else 0.0)
         return Estimate(found.value, found.low, high, count)
 

@@ -158,7 +158,10 @@ def test_an_answer_from_another_machine_than_the_page_shows_names_it(opened: Pag
 
 def test_hostile_words_are_words(opened: Page) -> None:
     opened.get_by_label("Choose a strategy for").select_option(index=len(golden.RUNS))
-    opened.locator(".fits summary").click()
+    for name, value in (("memory", chooser.MEMORY.index(2**30)), ("samples", 0)):  # what another test has left
+        opened.locator(f"select[name={name}]").select_option(str(value))
+    if not opened.locator("table.fitting").is_visible():
+        opened.locator(".fits summary").click()
     assert EVIL in opened.locator("table.fitting").inner_text()
     assert f"Its process needs A={EVIL} in its environment." in opened.locator(".advice").inner_text()
     assert opened.locator("table.fitting img").count() == 0
