@@ -104,14 +104,18 @@ def _run(arguments: list[str], variables: dict[str, str]) -> int:
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(GRACE)
             raise
-        if sys.platform != "win32":  # it came from elsewhere, and asv knows nothing of it
-            process.send_signal(signal.SIGINT)
-        process.wait()
+        _interrupt(process)  # it came from elsewhere, and asv knows nothing of it
         raise
     except SystemExit:
-        process.send_signal(signal.SIGINT)
-        process.wait()
+        _interrupt(process)
         raise
+
+
+def _interrupt(process: subprocess.Popen[bytes]) -> None:
+    """Let asv end, and wait until it has."""
+    if sys.platform != "win32":  # where nothing but a console can
+        process.send_signal(signal.SIGINT)
+    process.wait()
 
 
 def _obey_signals() -> None:

@@ -248,7 +248,7 @@ def level(growth: str | None, level: Estimate | None, held: Estimate | None) -> 
 def over_steps(row: Row) -> str:
     """Put a row's verdict on memory over the steps into words, with the bound behind it."""
     said = level(row.growth, row["level"], row["level_held"])
-    if row.growth_bound is None or row.growth not in ("flat", "plateau"):
+    if row.growth_bound is None or "growing" in (row.growth or "growing"):
         return said
     return f"{said}: grows by at most {gain(row.growth_bound)}"
 

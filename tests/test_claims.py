@@ -457,9 +457,9 @@ def _k5(more: float, spread: float = 0.01, rounds: int = ROUNDS, pictures: int =
 def _k6(status: str, ended: int, trials: int = ROUNDS) -> list[Comparison]:
     (found,) = _known("keras_pydataset_workers", "steps")
     ends = {} if ended == trials else {"timed_out" if status.startswith("timed out") else "failed": trials - ended}
-    row = msgspec.structs.replace(found.rows[0], status=status, samples=ended, trials=trials, ends=ends)
-    elsewhere = msgspec.structs.replace(row, case={"data": "sizes"})
-    return [msgspec.structs.replace(found, rows=[elsewhere, row], epochs=4)]
+    row = msgspec.structs.replace(found.rows[0], status=status, samples=ended, trials=trials, ends=ends, epochs=4)
+    elsewhere = msgspec.structs.replace(row, case={"data": "sizes"}, epochs=20)
+    return [msgspec.structs.replace(found, rows=[elsewhere, row], epochs=20)]
 
 
 def _k7(of_list: str | None, of_array: str | None) -> list[Comparison]:
@@ -1044,19 +1044,21 @@ def test_no_number_of_rounds_is_named_for_a_prediction() -> None:
 
 def test_no_verdict_rests_on_a_strategy_that_was_seen_to_deliver_wrong_data() -> None:
     """Most of its other trials are not checked; that it ends in another way may be what a claim is about."""
+    laws = _laws("batching", {"load_all": lambda count: 10 * MIB + PICTURE_BYTES * count})
     for ended, may in (("wrong_output", False), ("over_budget", True)):
-        found = Figures(
-            [
-                _comparison(
-                    "batching", [_row("batching", "load_all", ends={ended: 1}), _row("batching", "path_generator")]
-                )
-            ]
-        )
-        row: Callable[[], object] = functools.partial(found.row, "batching", "load_all")
-        pair = functools.partial(found.ratio, "batching", "load_all", "path_generator", "times")
-        for asked in (row, pair):
+        rows = [
+            _row("batching", "load_all", ends={ended: 1}, status="wrong output in 1 of 6"),
+            _row("batching", "path_generator"),
+        ]
+        found = Figures([_comparison("batching", rows, laws=laws)])
+        asked: list[Callable[[], object]] = [
+            functools.partial(found.row, "batching", "load_all"),
+            functools.partial(found.ratio, "batching", "load_all", "path_generator", "times"),
+            functools.partial(found.law, "batching", "load_all"),
+        ]
+        for each in asked:
             if may:
-                assert asked()
+                assert each()
             else:
-                with pytest.raises(NotMeasuredError):
-                    asked()
+                with pytest.raises(NotMeasuredError, match="load_all: wrong output in 1 of 6"):
+                    each()

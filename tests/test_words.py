@@ -215,6 +215,8 @@ def test_a_verdict_on_growth_carries_its_bound() -> None:
     assert over_steps(row) == "flat at 1.0 MiB"
     bounded = msgspec.structs.replace(row, growth_bound=MIB / 2)
     assert over_steps(bounded) == "flat at 1.0 MiB: grows by at most 0.5 MiB per 1000 steps"
+    some = msgspec.structs.replace(bounded, growth="flat in 3")
+    assert over_steps(some) == "flat in 3 at 1.0 MiB: grows by at most 0.5 MiB per 1000 steps"
     grows = msgspec.structs.replace(bounded, growth="growing, in use")
     assert "at most" not in over_steps(grows)
 

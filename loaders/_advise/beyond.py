@@ -25,14 +25,14 @@ def beyond(records: Sequence[Record], answer: Answer, unlimited: Answer, lasting
     It rests on a comparison of ``service`` on the machine of the answer; without one, or of other work than its
     photographs, nothing is said. Nor is it where one machine feeds the step with an installation, or with a little more
     memory, as ``unlimited`` tells, the answer for any amount of it: then that is said. Nor is it where what is advised
-    keeps up once it runs, as ``lasting`` tells, the answer for very many epochs: workers would start no sooner.
+    may keep up once it runs, as ``lasting`` tells, the answer for very many epochs: workers would start no sooner.
     """
     have, source = answer.settings, answer.source
     if not answer.bottleneck or source is None:
         return ""
     if more := _installation(answer) or _more_memory(unlimited):
         return more
-    if answer.question != FOR or _keeps_up(lasting, answer.recommended):
+    if answer.question != FOR or not _falls_behind(lasting, answer.recommended):
         return ""
     cost = _costs(records, source)
     if cost is None:
@@ -65,10 +65,10 @@ def _installation(answer: Answer) -> str:
     return f"With an installation (pip install {best.needs}), {best.name} would feed it."
 
 
-def _keeps_up(lasting: Answer, name: str | None) -> bool:
-    """Whether a strategy keeps up with the step where its start does not count."""
-    waits = [each.wait.high for each in lasting.strategies if each.name == name and each.wait]
-    return any(high is not None and high < KEEPS_UP * lasting.settings.step for high in waits)
+def _falls_behind(lasting: Answer, name: str | None) -> bool:
+    """Whether a strategy is shown not to keep up with the step where its start does not count."""
+    waits = [each.wait.low for each in lasting.strategies if each.name == name and each.wait]
+    return any(low is not None and low > KEEPS_UP * lasting.settings.step for low in waits)
 
 
 def _more_memory(unlimited: Answer) -> str:

@@ -9,7 +9,7 @@ import msgspec
 
 from loaders import _registry, _words
 from loaders._advise import coverage
-from loaders._advise.choose import LACKS_CODE, Amount, Candidate
+from loaders._advise.choose import Amount, Candidate
 from loaders._advise.words import Source
 from loaders._compare.plans import QUICK_ROUNDS
 from loaders._law import AMOUNTS
@@ -84,11 +84,11 @@ def pick(records: Sequence[Record], question: str, case: Mapping[str, str], own:
     asked = _registry.find_question(question)
     usable = [run for run in runs(records, question) if _sizes(run, asked, case)]
     usable = [run for run in usable if has_all_amounts(run, question, case)] or usable
-    newest = {run[0].environment.machine: run for run in reversed(usable)}
-    if own in newest:
-        return newest[own]
-    ours = [run for machine, run in newest.items() if coverage.may_answer(machine, run[0].size, run[0].data)]
-    return coverage.most(ours, lambda run: _coverage(run, case)) or next(iter(usable), [])
+    if mine := [run for run in usable if run[0].environment.machine == own]:
+        return mine[0]
+    able = [run for run in usable if coverage.may_answer(run[0].environment.machine, run[0].size, run[0].data)]
+    newest = {run[0].environment.machine: run for run in reversed(able)}
+    return coverage.most(list(newest.values()), lambda run: _coverage(run, case)) or next(iter(usable), [])
 
 
 def _coverage(run: Sequence[Record], case: Mapping[str, str]) -> coverage.Coverage:
@@ -137,7 +137,7 @@ def candidates(
     for name in sorted({*known, *within}):
         variant, records = known.get(name), within.get(name, [])
         if variant is None:
-            found.append(Candidate(name, amounts=amounts(records), problem=LACKS_CODE))
+            found.append(Candidate(name, amounts=amounts(records), problem="not measured: this version lacks its code"))
         elif records or any(variant.runs_in(each) for each in sizes):
             found.append(
                 Candidate(

@@ -43,9 +43,6 @@ CHOICE: tuple[Kind, ...] = ("recommended", "as good", "slower", "undecided")
 BATCH = 32
 """In samples: the batch size that every batching strategy was measured with (``loaders._registry.Job.batch_size``)."""
 
-LACKS_CODE = "not measured: this version lacks its code"
-"""The problem of a strategy that an older version has measured, or somebody's own file declared."""
-
 KEEPS_UP = 0.1
 """As a share of a step: a loader with a shorter wait is not the bottleneck."""
 

@@ -9,7 +9,6 @@ import msgspec
 from loaders import _words
 from loaders._advise.choose import (
     CHOICE,
-    LACKS_CODE,
     WORTH,
     Candidate,
     Decision,
@@ -287,8 +286,10 @@ def _why(decision: Decision, reckoned: Reckoned, settings: Settings, source: Sou
 
 
 def _lacking(decision: Decision, reckoned: Reckoned, source: Source | None) -> Iterator[str]:
-    gone = {each.name for each in reckoned.candidates if each.problem == LACKS_CODE}
-    lacking = [name for name, kind in decision.kinds.items() if kind == "not measured" and name not in gone]
+    # What was measured by a version that had its code, or in some of its trials, is counted as measured.
+    lacking = [
+        name for name, kind in decision.kinds.items() if kind == "not measured" and not reckoned.totals.get(name)
+    ]
     if lacking and source:
         yield (
             f"This covers {source.measured} of {source.strategies} strategies; what could be used and is not measured "

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from loaders._check.touched import DEPENDENCIES, ORDERED, PACKAGE, Sources, reached
+from loaders._check.touched import DEPENDENCIES, ORDERED, PACKAGE, Sources, reached, syntax
 from loaders._errors import InputError
 from loaders._trial import log, machine
 
@@ -142,8 +142,8 @@ def unchanged(both: Sequence[Side], begin: Callable[[Sequence[str]], str]) -> Ca
     return begins
 
 
-def _run(own: Sources) -> dict[str, str]:
-    """Return the files that a side's trials import: for one of a question, all questions are loaded.
+def _run(own: Sources) -> dict[str, object]:
+    """Return the files that a side's trials import, as what they say: for one of a question, all questions are loaded.
 
     Half an edit cannot be read, and may import anything.
     """
@@ -152,10 +152,11 @@ def _run(own: Sources) -> dict[str, str]:
         return [each for each in own if PurePosixPath(each).parts[:2] == (PACKAGE, folder)]
 
     try:
-        found = reached(own, within("questions"))
+        found = reached(own, [*within("questions"), *within("_compare")])
     except SyntaxError:
         return dict(own)
-    return {name: own[name] for name in {*found, *within("_cli"), *ORDERED, DEPENDENCIES} if name in own}
+    alone = {f"{PACKAGE}/__main__.py", *within("_cli"), *ORDERED, DEPENDENCIES}  # these import what other commands need
+    return {name: syntax(own[name]) for name in found | alone if name in own}
 
 
 def differing(a: Side, b: Side) -> str:

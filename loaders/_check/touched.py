@@ -166,6 +166,14 @@ def _parts(source: str, rest: str = "") -> dict[str, tuple[str, frozenset[str]]]
     return parts
 
 
+def syntax(source: str) -> object:
+    """Return what a source says, without its comments and docstrings; itself, if it cannot be read."""
+    try:
+        return _parts(source)
+    except SyntaxError:
+        return source
+
+
 def _borrowed_names(node: ast.ImportFrom) -> list[str]:
     """Return the names under which a statement imports from this package: some may be modules."""
     is_ours = node.module and node.module.split(".")[0] == PACKAGE

@@ -257,19 +257,22 @@ class Figures:
         for row in self.comparison(question).rows:
             if (row.strategy, row.case) == (strategy, wanted):
                 self.asked.append(Asked(question, strategy, wanted))
-                self._hold(row)
+                if not row.samples:
+                    raise NotMeasuredError(f"{strategy}: {row.status}")
+                self._refuse_wrong(question, (strategy,), wanted)
                 self.has_single |= row.samples == 1
                 return row
         said = " ".join(["was not run", *(["with", *case.values()] if case else [])])
         raise NotMeasuredError(f"{question} {strategy} {said}")
 
-    def _hold(self, row: Row) -> None:
-        """Refuse a row without a good trial, or of a strategy that was seen to deliver wrong data.
+    def _refuse_wrong(self, question: str, strategies: Sequence[str], case: Mapping[str, str]) -> None:
+        """Refuse strategies that were seen to deliver wrong data in a case, or in any of part of a case.
 
-        Most of its other trials are not checked (``loaders._compare.schedule.CHECKED``).
+        Most of their other trials are not checked (``loaders._compare.schedule.CHECKED``).
         """
-        if not row.samples or row.ends.get("wrong_output"):
-            raise NotMeasuredError(f"{row.strategy}: {row.status}")
+        for row in self.comparison(question).rows:
+            if row.strategy in strategies and case.items() <= row.case.items() and row.ends.get("wrong_output"):
+                raise NotMeasuredError(f"{row.strategy}: {row.status}")
 
     def aside(self, question: str, strategy: str, **case: str) -> Row | None:
         """Return a row on which no verdict rests; ``None`` if it was not measured."""
@@ -285,12 +288,15 @@ class Figures:
         """Return the ratio of two strategies' figures in one case, paired by round."""
         wanted = self._case(question, case)
         self.asked += [Asked(question, one, wanted), Asked(question, other, wanted)]
+        self._refuse_wrong(question, (one, other), wanted)
         return self._found(self._fit(question, figure, [wanted]).difference(_key(one, wanted), _key(other, wanted)))
 
     def growth_with(self, question: str, strategy: str, figure: Figure, axis: str, less: str, more: str) -> Difference:
         """Return the ratio of a strategy's figure with ``more`` on the axis to that with ``less``, paired by round."""
         few, many = self._case(question, {axis: less}), self._case(question, {axis: more})
         self.asked += [Asked(question, strategy, few), Asked(question, strategy, many)]
+        for case in (few, many):
+            self._refuse_wrong(question, (strategy,), case)
         return self._found(
             self._fit(question, figure, [few, many]).difference(_key(strategy, many), _key(strategy, few))
         )
@@ -314,6 +320,7 @@ class Figures:
                 if len(found.points) < AMOUNTS:
                     raise NotMeasuredError(f"{strategy}: {found.why}")
                 self.has_single |= any(memory.count == 1 for _, memory in found.points)
+                self._refuse_wrong(question, (strategy,), wanted)
                 amounts = asked.axes[asked.size_axis] if asked.size_axis else ()
                 self.asked += [Asked(question, strategy, {**wanted, asked.size_axis: amount}) for amount in amounts]
                 return found
@@ -328,7 +335,7 @@ class Figures:
             samples = {
                 _key(row.strategy, row.case): _pairing(row, getattr(row, figure))
                 for row in self.comparison(question).rows
-                if row.case in cases and row.samples and not row.ends.get("wrong_output")
+                if row.case in cases and row.samples
             }
             self._fits[key] = fitted(samples, floor=0.0 if figure in IN_SECONDS else RESOLUTION)
         return self._fits[key]

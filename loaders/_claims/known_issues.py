@@ -134,13 +134,13 @@ def keras_workers_hang(figures: Figures) -> Found:
 
     The report is of PyTorch's backend; here the same workers feed TensorFlow's.
     """
-    name, of = "keras_pydataset_workers", figures.comparison("known_issues")
-    row = next((row for row in of.rows if (row.strategy, row.case) == (name, {"data": "steps"})), None)
+    name, rows = "keras_pydataset_workers", figures.comparison("known_issues").rows
+    row = next((row for row in rows if (row.strategy, row.case) == (name, {"data": "steps"})), None)
     if row is None or not row.trials:
         raise NotMeasuredError(f"known_issues {name} was not run")
     if row.ends.get("timed_out"):
         return [exactly(holds=True)], f"{row.samples} of {row.trials} trials ended: {row.status}"
-    ended = row.samples * of.epochs
+    ended = row.samples * row.epochs
     if not ended:
         raise NotMeasuredError(f"{name}: {row.status}")
     said = f"all of {ended} epochs ended, so that less than {percent(_at_most(ended))} of them hang (95 %)"

@@ -17,7 +17,7 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from loaders import _claims, _evidence, _faults, _words
-from loaders._advise.choose import CLOSES_WITHIN, LACKS_CODE, WORTH
+from loaders._advise.choose import CLOSES_WITHIN, WORTH
 from loaders._check import equivalence, selftest
 from loaders._compare.plans import LEAST_ROUNDS
 from loaders._contract import TIERS
@@ -244,7 +244,6 @@ def constants() -> dict[str, object]:
         "most_rounds": MOST_ROUNDS,
         "worth": WORTH,
         "closes_within": CLOSES_WITHIN,
-        "lacks_code": LACKS_CODE,
         "students": {str(confidence): _students(confidence) for confidence in (0.95, 0.90)},
         "quantiles": [quantile(count) for count in range(2, ROUNDS + 1)],
     }

@@ -187,14 +187,13 @@ def _commit(run: Sequence[Record]) -> str:
     return next((each.environment.commit[:8] for each in run if each.environment.commit), "")
 
 
-def _code(run: Sequence[Record]) -> tuple[str, str, dict[str, str], dict[str, str], int, int]:
-    """Return what two runs that are joined share: commit and what was changed since, packages, variables and the rest.
+def _code(run: Sequence[Record]) -> tuple[str, str, dict[str, str], dict[str, str], int]:
+    """Return what two runs that are joined share: commit and what was changed since, packages, variables and cores.
 
     What was changed is in the name of a run.
     """
     commit, known = _commit(run), surroundings(run)
-    changed = _key(run) if commit.endswith(CHANGED) else ""
-    return commit, changed, known.packages, known.variables, known.cores, run[0].epochs
+    return commit, _key(run) if commit.endswith(CHANGED) else "", known.packages, known.variables, known.cores
 
 
 def _selftest(found: Sequence[Selftest], origin: Origin) -> Selftest | None:

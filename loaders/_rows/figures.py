@@ -166,6 +166,7 @@ def row_of(records: Sequence[Record], variant: _registry.Variant | None, ranked_
         status=_status(records),
         samples=len(good),
         trials=len(records),
+        epochs=records[0].epochs,
         ends=dict(Counter(each.status for each in records if each.status != "ok")),
         failed=any(each.went_wrong for each in records),
         converts=declared.converts or any(each.metrics.convert_time is not None for each in good),

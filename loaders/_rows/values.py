@@ -149,12 +149,15 @@ class Row(msgspec.Struct, frozen=True):
     samples
         How many of the ``trials`` were ``ok``.
     growth
-        The verdicts on memory over the steps; ``None`` if all are undecided, as in short trials.
+        The verdicts on memory over the steps, with their counts unless one is that of all trials; ``None`` if all are
+        undecided, as in short trials.
     growth_bound, in_use_bound
         In bytes per 1000 steps: upper bounds on the growth of memory and of memory in use, if every trial that was long
         enough has such a bound, and no verdict is *growing, in use*. "No leak" can be claimed only with the second.
     status
         The trials' status in words, with the reasons.
+    epochs
+        How often a trial read its data, before it repeated steady epochs.
     ends
         How many of its trials ended how, where that is not ``ok``.
     failed
@@ -184,6 +187,7 @@ class Row(msgspec.Struct, frozen=True):
     status: str
     samples: int
     trials: int
+    epochs: int = 1
     ends: dict[str, int] = {}
     failed: bool = False
     ranked_by: str = "epoch_time"

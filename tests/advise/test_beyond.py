@@ -8,9 +8,10 @@ import msgspec
 import pytest
 
 from loaders._advise import candidates
-from loaders._advise.beyond import beyond
+from loaders._advise.beyond import _falls_behind, beyond
 from loaders._advise.choose import Settings
 from loaders._advise.command import advise
+from loaders._stats import Estimate
 from loaders._trial.metrics import Metrics
 from loaders._trial.record import Environment, Record
 from tests.advise import made
@@ -124,3 +125,14 @@ def test_costs_of_another_processor_of_the_same_name_say_nothing() -> None:
     settings = Settings(memory=200 * 2**20, step=0.01)
     service = _service(0.0001, 0.00125, made.environment("box", cpu="Another CPU"))
     assert advise([*made.run(where=BOX), *service], "batching", {}, settings, "box").beyond == ""
+
+
+@pytest.mark.parametrize(("low", "high", "falls"), [(0.001, 0.004, False), (0.004, 0.006, False), (0.006, 0.01, True)])
+def test_workers_are_proposed_only_where_one_machine_is_shown_to_fall_behind(
+    low: float, high: float, *, falls: bool
+) -> None:
+    """A tenth of a step of 50 ms is what may be waited."""
+    found = advise(made.run(where=BOX), "batching", {}, Settings(2**30, step=0.05), "box")
+    own = next(each for each in found.strategies if each.name == found.recommended)
+    waits = msgspec.structs.replace(own, wait=Estimate((low + high) / 2, low, high, 4))
+    assert _falls_behind(msgspec.structs.replace(found, strategies=[waits]), own.name) == falls

@@ -239,6 +239,9 @@ def test_somebodys_own_folder_answers_nothing_for_a_stranger() -> None:
     more = _full(made.run(name="m", rounds=8, where=made.environment("reference-x")))
     own = [msgspec.structs.replace(each, data="own folder, 9 images, key") for each in more]
     assert {each.run for each in candidates.pick([*published, *own], "batching", {"augment": "off"}, OWN)} == {"p"}
+    later = [msgspec.structs.replace(each, environment=made.environment(PUBLISHED)) for each in own]
+    later = [msgspec.structs.replace(each, started="2026-06-01T00:00:00+00:00") for each in later]
+    assert {each.run for each in candidates.pick([*published, *later], "batching", {"augment": "off"}, OWN)} == {"p"}
 
 
 def test_less_than_the_published_size_of_data_answers_nothing_for_a_stranger() -> None:

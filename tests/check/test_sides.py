@@ -212,17 +212,21 @@ def test_an_interrupted_check_leaves_nothing_behind(
 def test_a_side_whose_code_is_edited_meanwhile_ends_a_check() -> None:
     """New servers would import what is there then, and both would be in one verdict; but what no trial runs."""
     own, other = "loaders/questions/a.py", "loaders/_report/page.py"
-    every, command = "loaders/questions/b.py", "loaders/_cli/output.py"
-    texts = [{own: "def one():\n    return 1\n", other: "1", every: "x = 1", command: "x = 1"} for _ in range(2)]
+    every, command, orders = "loaders/questions/b.py", "loaders/_cli/output.py", "loaders/_compare/running.py"
+    texts = [
+        {own: "def one():\n    return 1\n", other: "1", every: "x = 1", command: "x = 1", orders: "x = 1"}
+        for _ in range(2)
+    ]
     both = [cast("Side", SimpleNamespace(sources=lambda each=each: dict(each))) for each in texts]
     begin = sides.unchanged(both, lambda names: f"why not {' '.join(names)}")
     assert begin(["a"]) == "why not a"
     texts[1][other] = "x = 2"
+    texts[1][every] += "  # a comment"
     assert begin(["a"]) == "why not a"
     for path, edited in [
         (own, "def one():\n    return 2\n"),
         (own, ""),
-        *((each, "half (") for each in (own, every, command)),
+        *((each, "half (") for each in (own, every, command, orders)),
     ]:
         before = texts[1][path]
         texts[1][path] = edited

@@ -1,7 +1,7 @@
 "use strict";
 // Sorting, filtering, choosing another baseline, the chooser and the selection of results. All else works without it.
 
-const { resolution, quantiles, students, margin, share: memoryShare, most_rounds: mostRounds, worth, closes_within: closesWithin, lacks_code: lacksCode } = JSON.parse(document.getElementById("constants").textContent);
+const { resolution, quantiles, students, margin, share: memoryShare, most_rounds: mostRounds, worth, closes_within: closesWithin } = JSON.parse(document.getElementById("constants").textContent);
 const NONE = "–";
 const all = (selector, within = document) => [...within.querySelectorAll(selector)];
 
@@ -433,7 +433,7 @@ const verdictOf = (one, isDecided) =>
 const reasonsOf = ({ found, recommended, rivals, bottleneck, measured }, asked) => {
   const { step, batch, samples, place, budget } = asked;
   const fitting = found.filter((each) => RANK.indexOf(each.kind) >= 0 && RANK.indexOf(each.kind) < 4);
-  const lacking = found.filter((each) => each.kind === "not measured" && each.problem !== lacksCode).map((each) => each.name);
+  const lacking = found.filter((each) => each.kind === "not measured" && !each.load.length).map((each) => each.name);
   const unknown = found.filter((each) => each.kind === "memory unknown").map((each) => each.name);
   const large = found.filter((each) => each.kind === "time unknown").map((each) => each.name);
   const beyond = large.length
