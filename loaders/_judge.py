@@ -155,22 +155,27 @@ def decide(
 ) -> tuple[Verdict, int | None]:
     """Return the verdict and, if undecided, the rounds that would decide; bounds are on the scale of the difference.
 
-    ``judge`` works in logarithms; for memory, ``check`` works in bytes.
+    ``judge`` works in logarithms; ``check`` and its proof of forks work in bytes for memory.
     """
 
     def verdict(each: Difference) -> Verdict:
-        low, high = each.bounds(confidence)
-        if high < -beyond:
-            return "less"
-        if low > beyond:
-            return "more"
-        low, high = each.bounds(alike)
-        return "no difference" if -within < low and high < within else "undecided"
+        return verdict_of(each, within=within, beyond=beyond, confidence=confidence, alike=alike)
 
     found = verdict(difference)
     if found != "undecided":
         return found, None
     return found, rounds_until(difference, lambda each: verdict(each) != "undecided")
+
+
+def verdict_of(difference: Difference, *, within: float, beyond: float, confidence: float, alike: float) -> Verdict:
+    """Return the verdict alone, as ``decide`` does."""
+    low, high = difference.bounds(confidence)
+    if high < -beyond:
+        return "less"
+    if low > beyond:
+        return "more"
+    low, high = difference.bounds(alike)
+    return "no difference" if -within < low and high < within else "undecided"
 
 
 def rounds_until(difference: Difference, decides: Callable[[Difference], bool]) -> int | None:

@@ -7,17 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from loaders import _words
-from loaders._advise.choose import (
-    CHOICE,
-    WORTH,
-    Candidate,
-    Decision,
-    Kind,
-    Reckoned,
-    Settings,
-    reckon,
-    why_unknown,
-)
+from loaders._advise.choose import CHOICE, WORTH, Candidate, Decision, Kind, Reckoned, Settings, reckon, why_unknown
 from loaders._judge import TIME_MARGIN, Judged
 from loaders._law import Kind as LawKind
 from loaders._law import Law
@@ -176,16 +166,14 @@ def _verdict(
     settings: Settings,
 ) -> str:
     high = memory.high if memory and memory.high is not None else 0.0
-    ratio = "" if judged is None or one.name == decision.fastest else _ratio(judged)
+    ratio = "" if judged is None or one.name == decision.fastest else _ratio(judged, may_lead=kind == "undecided")
     match kind:
         case "recommended":
             return f"recommended{'' if decision.decided else ', undecided'}{f': {ratio}' if ratio else ''}"
         case "as good":
             return f"as good: {ratio or 'the fastest that fits; another is simpler, or surer to keep up'}"
-        case "slower":
-            return ratio or "slower"
-        case "undecided":
-            return _doubted(judged) if judged else "undecided"
+        case "slower" | "undecided":
+            return ratio or "undecided"
         case "not worth installing":
             return f"not worth installing {one.needs}: not shown to be {WORTH:g} times as fast as what needs no more"
         case "does not fit":
@@ -208,27 +196,19 @@ def _verdict(
             return one.problem or "not measured"
 
 
-def _ratio(judged: Judged) -> str:
-    """Put the ratio of a total to the fastest strategy's into words."""
+def _ratio(judged: Judged, *, may_lead: bool) -> str:
+    """Put a total's ratio to that of the fastest into words; what may be the fastest is not said to be slower."""
     ratio = judged.ratio
     if ratio.low is None or ratio.high is None:
         return f"undecided ({_words.factor(ratio.value)}, single sample)"
     low, high = (_words.factor(each).removesuffix("×") for each in (ratio.low, ratio.high))
-    if judged.verdict == "more":
+    if judged.verdict == "more" and not may_lead:
         small = ", by less than 10 %" if judged.small else ""
         return f"{_words.factor(ratio.value)} slower ({low} to {high}){small}"
     if judged.verdict == "no difference":
         return f"no difference ({low} to {high})"
     rounds = f": {judged.rounds} rounds would decide" if judged.rounds else ""
     return f"undecided ({low} to {high}){rounds}"
-
-
-def _doubted(judged: Judged) -> str:
-    """Put the ratio of what may be the fastest into words: it is not said to be slower, though it seems to be."""
-    ratio = judged.ratio
-    if judged.verdict != "more" or ratio.low is None or ratio.high is None:
-        return _ratio(judged)
-    return f"undecided ({_words.factor(ratio.low).removesuffix('×')} to {_words.factor(ratio.high).removesuffix('×')})"
 
 
 def _why(decision: Decision, reckoned: Reckoned, settings: Settings, source: Source | None, left: str) -> Iterator[str]:

@@ -20,7 +20,7 @@ from typing import Literal
 
 import msgspec
 
-from loaders._judge import RESOLUTION, Difference, decide, moderate
+from loaders._judge import RESOLUTION, Difference, moderate, verdict_of
 from loaders._stats import Estimate
 
 Verdict = Literal["slower", "faster", "fatter", "leaner", "no difference", "undecided"]
@@ -182,14 +182,13 @@ def judge(figure: Figure, blocks: Sequence[Block], questions: int, others: Seque
     low, high = difference.bounds(confidence)
 
     def verdict_on(each: Difference) -> str:
-        verdict, _ = decide(
+        return verdict_of(
             each,
             within=math.log(TIME_ALIKE) if figure == "time" else max(MEMORY_ALIKE, (TIME_ALIKE - 1) * a),
             beyond=math.log(TIME_MARGIN) if figure == "time" else MEMORY_MARGIN,
             confidence=confidence,
             alike=1 - 2 * ALIKE_LEVEL,
         )
-        return verdict
 
     verdict, enough = verdict_on(difference), None
     if verdict == "undecided":

@@ -70,6 +70,14 @@ def times(given: Sequence[turns.Turns], epochs: Sequence[int | None]) -> list[fl
     return turns.compared(given) if list(epochs) == [each.epochs for each in given] else []
 
 
+def until_last_batch(turns: float | None, steady: float | None, closing: float | None) -> float | None:
+    """Return a trial's steady time until an epoch's last batch, where its turns end; without any, of its own epochs.
+
+    What dropping the iterator takes is not in it: a millisecond or as long as the epoch, by chance.
+    """
+    return turns if turns is not None or steady is None else steady - (closing or 0.0)
+
+
 class InThread(Generic[Found]):
     """A trial that a thread runs: a function of the directory in which it asks for its turns."""
 

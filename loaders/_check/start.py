@@ -146,11 +146,9 @@ def _pair(trial: Trial, corpus: Corpus, runs: Sequence[Callable[..., Record]], t
     ]
 
 
-def _steady(record: Record, seconds: float | None) -> dict[str, float]:
-    """Return the steady time of a trial's turns, which end at the last batch; without any, its own until then."""
-    own = record.metrics
-    if seconds is None and own.steady_time is not None:
-        seconds = own.steady_time - (own.closing_time or 0.0)
+def _steady(record: Record, of_turns: float | None) -> dict[str, float]:
+    """Return the steady time that counts for a pair, by the trial's turns if it had any."""
+    seconds = partners.until_last_batch(of_turns, record.metrics.steady_time, record.metrics.closing_time)
     return {} if seconds is None else {"steady_time": seconds}
 
 

@@ -335,14 +335,10 @@ def _in_turn(sides: Sequence[Served], orders: Sequence[Order]) -> list[dict[str,
     return [record and _timed(record, seconds) for record, seconds in itertools.zip_longest(records, times)]
 
 
-def _timed(record: dict[str, Any], seconds: float | None) -> dict[str, Any]:
-    """Return a record with the steady time of its turns, which end at an epoch's last batch; without any, its own one.
-
-    That also without what dropping the iterator takes: a millisecond or as long as the epoch, by chance.
-    """
+def _timed(record: dict[str, Any], of_turns: float | None) -> dict[str, Any]:
+    """Return a record with its steady time until an epoch's last batch, by its turns if it had any."""
     metrics = record.get("metrics") or {}
-    if seconds is None and metrics.get("steady_time") is not None:
-        seconds = metrics["steady_time"] - (metrics.get("closing_time") or 0.0)
+    seconds = partners.until_last_batch(of_turns, metrics.get("steady_time"), metrics.get("closing_time"))
     return record if seconds is None else {**record, "metrics": {**metrics, "steady_time": seconds}}
 
 

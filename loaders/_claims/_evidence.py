@@ -266,7 +266,7 @@ class Figures:
         raise NotMeasuredError(f"{question} {strategy} {said}")
 
     def _refuse_wrong(self, question: str, strategies: Sequence[str], case: Mapping[str, str]) -> None:
-        """Refuse strategies that were seen to deliver wrong data in a case, or in any of part of a case.
+        """Refuse strategies that were seen to deliver wrong data in a case, or in any case with these values of axes.
 
         Most of their other trials are not checked (``loaders._compare.schedule.CHECKED``).
         """

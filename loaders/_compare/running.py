@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -180,9 +181,9 @@ def _continued(
     names, found = dict(new), {question: list[Record]() for question in new}
     for plan in plans:
         runs = _runs(plan, logged)
-        whole = [] if anew else [each for each in runs if not is_left([plan], {plan.question: each})]
-        recent = [each for each in runs if now - datetime.fromisoformat(each[0].started) < CONTINUE_WITHIN]
-        for records in [*whole, *recent][:1]:
+        whole = (each for each in runs if not anew and not is_left([plan], {plan.question: each}))
+        recent = (each for each in runs if now - datetime.fromisoformat(each[0].started) < CONTINUE_WITHIN)
+        if records := next(itertools.chain(whole, recent), None):
             names[plan.question], found[plan.question] = records[0].run, records
     if anew and not is_left(plans, found):
         return new, {question: [] for question in new}

@@ -40,7 +40,10 @@ ANY, UNWRITTEN = ", any number of them", ", without converting any"
 
 UNDECIDED = "Undecided."
 
-DOUBT = f", not shown to be {round(100 * (TIME_MARGIN - 1))} % faster"
+MARGIN = f"{round(100 * (TIME_MARGIN - 1))} %"
+"""What a gain must be to matter, in words."""
+
+DOUBT = f", not shown to be {MARGIN} faster"
 """Added to a gain on another machine that may be less than matters."""
 
 HANDED_OVER = {"path_generator_pool": "pool_from_generator", "load_all": "load_all_from_tensor_slices"}
@@ -395,8 +398,7 @@ def _of_baseline(
     # All of them must gain too little, so the line is as doubtful as the least sure of that: nothing was picked.
     p_values = {name: _p_of_little(fit, name, baseline) for name in judged}
     least_sure = max(p_values, key=p_values.__getitem__)
-    margin = f"{round(100 * (TIME_MARGIN - 1))} %"
-    whether = f"whether `{least_sure}` is faster by {margin} or more than `{baseline.strategy}`{within}"
+    whether = f"whether `{least_sure}` is faster by {MARGIN} or more than `{baseline.strategy}`{within}"
     doubt = f"{whether}: {times(judged[least_sure])}{findings.DOUBTED}{_picked(so_far)}"
     return _Draft(msgspec.structs.replace(line, because=said), p_values[least_sure], doubt)
 
@@ -437,7 +439,7 @@ def _p_of_little(fit: Fitted, name: str, baseline: Row) -> float:
 
 def _whether(strategy: str, other: str, judged: Judged | None) -> str:
     """Say what is undecided: of what is faster, but perhaps by less than matters, only by how much."""
-    by = " by 10 % or more" if judged and judged.verdict == "less" and not _matters(judged) else ""
+    by = f" by {MARGIN} or more" if judged and judged.verdict == "less" and not _matters(judged) else ""
     return f"whether `{strategy}` is faster{by} than `{other}`"
 
 
