@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from benchmarks import _base
 
-Comparison, Drain = _base.of("training", version="6", drain_version="2")
+Comparison, Drain = _base.of("training", version="7", drain_version="3")

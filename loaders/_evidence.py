@@ -519,12 +519,17 @@ def foreseen(records: Sequence[Record]) -> list[Count]:
 def forked(records: Sequence[Record]) -> list[Count]:
     """Count the questions in which forked trials are shown to measure the same as fresh ones.
 
+    Those whose published trials are fresh, because that is not shown, do not count.
+
     Raises
     ------
     InputError
         If no such trials are there.
     """
-    found = equivalence.judged(records)
+    from loaders import _registry
+
+    starts_fresh = {name for name, each in _registry.questions().items() if each.fresh}
+    found = [each for each in equivalence.judged(records) if each.question not in starts_fresh]
     if not found:
         raise InputError("no fresh and forked trials to compare; run `python -m loaders selftest --start`")
     counts = []

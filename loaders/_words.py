@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from loaders._contract import Delivery, OddFiles, OrderQuality
+from loaders._corpus import OWN
 from loaders._errors import printable
 from loaders._figures import Figure, Unit
 from loaders._judge import MEMORY_SHARE, MOST_ROUNDS, TIME_MARGIN, Judged
@@ -373,17 +374,19 @@ def of_memory(environment: Environment) -> str:
 
 def without_start(comparisons: Iterable[Comparison]) -> str:
     """Say why some strategies have no start figures; empty if none lacks them."""
-    names = [
-        each.question
-        for each in comparisons
-        if any(row.lacks_start for row in each.rows if row.case == each.about.default_case)
+    lacking = [
+        each for each in comparisons if any(row.lacks_start for row in each.rows if row.case == each.about.default_case)
     ]
-    if not names:
+    if not lacking:
         return ""
-    return (
-        f"Start is measured in fresh processes only; to measure it where it is missing, run "
-        f"python -m loaders compare {' '.join(names)} --fresh."
-    )
+    command = to_measure([each.question for each in lacking], lacking, "--fresh")
+    return f"Start is measured in fresh processes only; to measure it where it is missing, run {command}."
+
+
+def to_measure(questions: Iterable[str], like: Sequence[Comparison], *options: str) -> str:
+    """Return the command that measures questions with the data of comparisons of one set."""
+    data = _data_of(like[0]) if like else []
+    return shlex.join(["python", "-m", "loaders", "compare", *questions, *options, *data])
 
 
 def measure_on(comparison: Comparison) -> list[str]:
@@ -393,18 +396,19 @@ def measure_on(comparison: Comparison) -> list[str]:
     if not all(about.is_default(row.case) for row in comparison.unmeasured):
         words.append("--all-cases")
     is_default = any(about.is_default(row.case) for row in comparison.unmeasured)
-    has_bench = (
-        comparison.size == "small" and is_default and not about.apart and not comparison.data.startswith("own folder")
-    )
+    has_bench = comparison.size == "small" and is_default and not about.apart and not comparison.data.startswith(OWN)
     return [*["make bench"] * has_bench, shlex.join(words)]
 
 
 def conditions(comparison: Comparison) -> list[str]:
     """Return the options that a trial and a comparison share."""
-    words = ["--size", comparison.size]
-    if comparison.epochs > 1:
-        words += ["--epochs", str(comparison.epochs)]
-    return [*words, "--data", "FOLDER"] if comparison.data.startswith("own folder") else words
+    epochs = ["--epochs", str(comparison.epochs)] if comparison.epochs > 1 else []
+    return [*_data_of(comparison), *epochs]
+
+
+def _data_of(comparison: Comparison) -> list[str]:
+    """Return the options that choose its data."""
+    return ["--size", comparison.size, *(["--data", "FOLDER"] if comparison.data.startswith(OWN) else [])]
 
 
 def most(counts: Estimate | None) -> str:

@@ -689,6 +689,19 @@ def test_published_start_figures_come_from_the_first_rounds_of_the_default_cases
             assert len({each.process for each in of_block}) == 1
 
 
+def test_where_forks_are_not_shown_to_measure_the_same_published_trials_start_fresh(
+    corpus: Corpus, served: type[Server]
+) -> None:
+    full = Corpus(corpus.root, msgspec.structs.replace(corpus.manifest, size="full"))
+    for among, always in ((full, True), (corpus, False)):
+        planned = _compare.plan("training", among, all_cases=True, rounds=8)
+        assert planned.forks
+        fresh = {
+            each.fresh for each in schedule.blocks([planned], {"training": []}) if each.index >= plans.FRESH_ROUNDS
+        }
+        assert fresh == {always}
+
+
 def test_what_sets_variables_has_its_baseline_start_fresh_and_no_other_case(
     corpus: Corpus, served: type[Server]
 ) -> None:

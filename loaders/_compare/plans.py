@@ -50,7 +50,8 @@ FRESH_ROUNDS = 3
 """Where figures are published, the first rounds of a question's default case start in fresh processes, which alone show
 what a start takes. The same rounds of its other amounts of data do not: with TensorFlow's imports they would take half
 as long again. Figures of several amounts are paired by the later rounds, and those of the other amounts that would pair
-with nothing are left out where only a law of memory needs these: a tenth of the time of eight rounds."""
+with nothing are left out where only a law of memory needs these: a tenth of the time of eight rounds. In questions in
+which forks are not shown to measure the same, every round starts fresh (``Question.fresh``)."""
 
 
 @dataclass(frozen=True)
@@ -127,10 +128,11 @@ class Plan:
 
     def starts_fresh(self, index: int, case: dict[str, str], strategies: Sequence[str]) -> bool:
         """Whether a round of a case runs in fresh processes: all of its strategies do or none, so that ratios hold."""
-        shows_start = SIZES[self.corpus.manifest.size].all_cases and index < FRESH_ROUNDS
+        question = _registry.find_question(self.question)
+        shows_start = index < FRESH_ROUNDS and case == question.default_case
         return (
             not self.forks
-            or (shows_start and case == _registry.find_question(self.question).default_case)
+            or (SIZES[self.corpus.manifest.size].all_cases and (question.fresh or shows_start))
             or not all(map(self.may_fork, strategies))
         )
 

@@ -191,6 +191,8 @@ class Question:
         Its strategies are what bug reports are about: it shows whether these are true here, not which loader to choose.
     apart
         Not part of a comparison of all questions on a time budget: its trials take long, and no first answer needs it.
+    fresh
+        Published figures are of fresh processes alone: forks are not shown to measure the same (``selftest --start``).
     when
         What a reader does who has this question, as in *if you draw images at random from an array*: what the README
         and the page open with (``loaders._report.opening``).
@@ -223,6 +225,7 @@ class Question:
     calibrates: bool = False
     reports: bool = False
     apart: bool = False
+    fresh: bool = False
     when: str = ""
     modules: Sequence[str] = ()
     name: str = ""

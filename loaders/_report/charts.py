@@ -110,15 +110,15 @@ def tradeoff_chart(_: Comparison, rows: Sequence[Row]) -> Chart | None:
     if len(both) <= 2:
         return None
     best = [row.strategy for row in findings.frontier(rows, memory)]
-    those = f", from left to right: {findings.listed(best)}" if best else ": none that never failed"
+    those = f", from left to right: {findings.listed(best)}" if best else ": none is shown"
     title = f"Best trade-offs between time and memory{those}"
-    able = loaders_of(rows)
+    shown = [row.strategy for row in loaders_of(rows) if findings.is_shown(row, memory)]
     kinds = ["best trade-off", "beaten on both", "not compared"]
     points: list[vega.Spec] = [
         {
             "time": _bounds(time, 1e3),
             "memory": _bounds(needed, 1 / MIB, SMALLEST_MEMORY),
-            "kind": kinds[0 if row.strategy in best else 1 if row in able else 2],
+            "kind": kinds[0 if row.strategy in best else 1 if row.strategy in shown else 2],
             "hover": f"{_named(row, rows)}: {estimated(time, duration)}, {estimated(needed, amount)}",
             "name": _marked(row.strategy, row),
             "is_baseline": row.is_baseline,

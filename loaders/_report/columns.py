@@ -135,7 +135,7 @@ def _time(row: Row) -> Cell:
     words = stacked(_words.estimated(row["time"], _words.duration))
     if row["throughput"]:
         words += Markup("<small>{} samples/s</small>").format(_words.rate(row["throughput"].value))
-    return Cell(words, _value(row["time"]), _rounds(row.times, _words.duration))
+    return Cell(words, row.ranked_at, _rounds(row.times, _words.duration))
 
 
 def _against_baseline(judged: Judged | None, row: Row, words: Callable[[Judged | None], str]) -> Cell:

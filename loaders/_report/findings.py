@@ -177,7 +177,7 @@ def of_time(rows: Sequence[Row], missing: Sequence[Row] = ()) -> str:
     if len(first) <= NAMED:
         return f"{listed(names)} are fastest{those} and cannot be told apart{others}"
     if len(first) >= len(loaders_of(timed)):
-        return f"No strategy can be shown to be fastest{those}: {listed(names[:1])} has the shortest time"
+        return f"No strategy can be shown to be fastest{those}: {listed(names[:1])} comes first"
     return (
         f"{len(first)} of {len(loaders_of(timed))} strategies may be fastest{those} and cannot be told apart: "
         f"{listed(names)}{others}"
@@ -264,23 +264,26 @@ def of_total(rows: Sequence[Row], missing: Sequence[Row] = ()) -> str:
 
 
 def frontier(rows: Sequence[Row], memory: str = "peak") -> list[Row]:
-    """Return the strategies that no other with their output is shown to beat in both time and memory, fastest first."""
-    able = [row for row in loaders_of(rows) if row["time"] and row[memory]]
+    """Return the strategies that no other with their output is shown to beat in both time and memory, fastest first.
+
+    Of what has run once nothing is shown.
+    """
+    able = [row for row in loaders_of(rows) if is_shown(row, memory)]
     best = [row for row in able if not any(_beats(other, row, memory) for other in able)]
     return sorted(best, key=lambda row: (_time(row), row.strategy))
 
 
+def is_shown(row: Row, memory: str) -> bool:
+    """Whether a strategy's time and memory have intervals, without which nothing can be shown of it."""
+    return all(each is not None and each.low is not None for each in (row["time"], row[memory]))
+
+
 def _beats(one: Row, other: Row, memory: str) -> bool:
-    """Whether a strategy's intervals of time and memory lie below another's, or its figures if either has none."""
+    """Whether a strategy's intervals of time and memory lie below another's."""
     if one.tier != other.tier:
         return False
     pairs = [(one[figure], other[figure]) for figure in ("time", memory)]
-    return all(
-        less is not None
-        and more is not None
-        and (_is_below(less, more) if less.high is not None and more.low is not None else less.value < more.value)
-        for less, more in pairs
-    )
+    return all(less is not None and more is not None and _is_below(less, more) for less, more in pairs)
 
 
 def of_memory(rows: Sequence[Row], figure: str = "peak") -> str:

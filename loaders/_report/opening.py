@@ -61,6 +61,9 @@ CORRECTED = (
 )
 """The note required wherever all of them are."""
 
+OTHERS = "other machines"
+"""What a range of ratios is over."""
+
 ILL = 1.5
 """Times the memory that the buffers need: what is surely above is ill, surely below ``findings.CURED`` is cured."""
 
@@ -112,20 +115,21 @@ def repeated(lines: Sequence[Advice], comparisons: Sequence[Comparison], others:
     """Return the lines with how the same strategies compare on other machines, each by its own trials.
 
     ``comparisons`` are those that the lines rest on; of the ``others``, the first of each machine counts that measured
-    what they measured.
+    what they measured, or in which trials of the strategy went wrong.
     """
     of = {each.question: each for each in comparisons}
     found = []
     for line in lines:
-        own, judged = of[line.question], dict[str, Judged]()
+        own, judged = of[line.question], dict[str, Judged | None]()
         case, rows = own.cases[0]
         time, _ = _held_against(rows, line.strategy)
         for each in (each for each in others if each.question == line.question):
             of_case = next((found for measured, found in each.cases if measured == case), [])
             machine, (there, ratio) = each.environment.machine, _held_against(of_case, line.strategy)
             alike = (each.not_closed, there) == (own.not_closed, time)
-            if alike and ratio and machine != own.environment.machine:
-                judged.setdefault(machine, ratio)
+            went_wrong = any(row.failed for row in of_case if row.strategy == line.strategy)
+            if machine != own.environment.machine and (went_wrong or (alike and ratio)):
+                judged.setdefault(machine, None if went_wrong else ratio)
         found.append(msgspec.structs.replace(line, because=f"{line.because}{_elsewhere(judged)}"))
     return found
 
@@ -141,17 +145,20 @@ def _held_against(rows: Sequence[Row], strategy: str) -> tuple[str, Judged | Non
     return "total" if over_all else "epoch", judged
 
 
-def _elsewhere(judged: Mapping[str, Judged]) -> str:
-    """Say how many times as fast a strategy is on other machines, and on which it may gain less than matters."""
+def _elsewhere(found: Mapping[str, Judged | None]) -> str:
+    """Say how many times as fast a strategy is on other machines, on which it may gain less than matters, or failed."""
+    judged = {machine: each for machine, each in found.items() if each}
+    failing = ", ".join(sorted(found.keys() - judged.keys()))
+    failed = f"; some of its trials failed on {failing}" if failing else ""
     if not judged:
-        return ""
+        return failed
     if len(judged) == 1:
         ((machine, only),) = judged.items()
-        return f"; on {machine} {times(only)}{'' if _matters(only) else DOUBT}"
+        return f"; on {machine} {times(only)}{'' if _matters(only) else DOUBT}{failed}"
     low, *_, high = sorted(1 / each.ratio.value for each in judged.values())
     machines = ", ".join(sorted(machine for machine, each in judged.items() if not _matters(each)))
     doubt = f"{DOUBT} on {machines}" if machines else ""
-    return f"; on {len(judged)} other machines {_words.factor(low)} to {_words.factor(high)} as fast{doubt}"
+    return f"; on {len(judged)} {OTHERS} {_words.factor(low)} to {_words.factor(high)} as fast{doubt}{failed}"
 
 
 def matters(comparisons: Sequence[Comparison]) -> str:
@@ -214,13 +221,13 @@ def _at_their_fullest(comparison: Comparison, laws: Mapping[str, Law]) -> Sequen
 
 
 def _of_pairs(comparison: Comparison, pairs: Sequence[Row]) -> _Draft:
-    """Advise, of the strategies that gain over their pair, the one that gains least: the others gain even more."""
+    """Advise, of the strategies that gain over their pair, the one that gains least by its mean."""
     gaining = [row for row in pairs if _matters(row.pair)]
     row = max(gaining or pairs, key=lambda each: each.pair.ratio.value if each.pair else 0.0)
     within = _within(comparison, row)
     said = f"{times(row.pair)} than `{row.matches}`{within}, with the same output"
     if others := len(gaining) - 1:
-        said += f"; {others} more such {'pair gains' if others == 1 else 'pairs gain'} more"
+        said += f"; {others} more such {'pair gains' if others == 1 else 'pairs gain'} as much or more"
     if lacking := len(pairs) - len(gaining):
         said += f"; {lacking} more {'is' if lacking == 1 else 'are'} not shown to gain as much as matters"
     line = Advice(comparison.question, comparison.about.when, _do(row), said, row.strategy)
@@ -485,9 +492,9 @@ def _of_memory(comparison: Comparison, row: Row, baseline: Row, laws: Mapping[st
     needed, usual = _memory(row), _memory(baseline)
     if needed is None:
         return []
-    differs = usual is not None and abs(needed - usual) >= RESOLUTION
-    more = f" instead of {amount(usual)}" if differs and usual is not None else ""
-    verb = "but needs " if differs and usual is not None and needed > usual else ""
+    is_fatter, is_leaner = (usual is not None and _is_more(*each) for each in ((row, baseline), (baseline, row)))
+    more = f" instead of {amount(usual)}" if usual is not None and (is_fatter or is_leaner) else ""
+    verb = "but needs " if is_fatter else ""
     of = f", however many there are{_as_in(comparison)}"
     if law is None or law.kind not in BOUNDED or law.capacity > (row.delivered or 0):
         of = f" with {row.delivered} samples" if row.delivered else ""

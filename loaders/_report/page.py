@@ -315,6 +315,7 @@ def templates() -> jinja2.Environment:
         command=command,
         repeat=repeat,
         measure_on=_words.measure_on,
+        to_measure=_words.to_measure,
         processes=_words.processes,
         of_memory=_words.of_memory,
         without_start=_words.without_start,

@@ -78,7 +78,7 @@ def renew(root: Path, *, write: bool) -> list[str]:
         RESULTS: _results(lines, found, comparisons, results),
         CURES: _cures(comparisons),
     }
-    pictured = next((each for each in found.comparisons if each.question == PICTURED), None)
+    pictured = next((each for each in comparisons if each.question == PICTURED), None)
     if pictured:
         made[PICTURE] = _picture(pictured)
     stale = []
@@ -165,13 +165,17 @@ def _with(readme: str, advice: str) -> str:
 def _advice(lines: Sequence[opening.Advice], found: sets.ResultSet, comparisons: Sequence[Comparison]) -> str:
     """Return Markdown: the advice for which there is room, and how much more there is."""
     shown = _first(lines)
-    versions = ", ".join(f"{name} {each}" for name, each in found.versions.items() if each)
     named = [each for each in comparisons if any(line.question == each.question for line in shown)]
     over = _words.in_rounds(_words.fewest_rounds(named), max((each.rounds for each in named), default=0))
     rest = [line for line in lines if line not in shown]
     undecided = sum(not line.strategy for line in rest)
     more = f"Besides these, {len(rest) - undecided} decided and {undecided} undecided: [results]({RESULTS.as_posix()})."
-    measured = f"{_where(found, named)}; {versions}. Ratios have 95 % intervals over {over}."
+    several = (
+        "; a range over other machines is of their means"
+        if any(opening.OTHERS in line.because for line in shown)
+        else ""
+    )
+    measured = f"{_where(found, named)}; {_versions(named)}. Ratios have 95 % intervals over {over}{several}."
     against = _baselines(shown, comparisons)
     notes = [opening.ALIKE, ORDER, PICTURES, against, FORKS, more if rest else ""]
     visible = " ".join(filter(None, [opening.matters(comparisons), measured, _not_closed(named)]))
@@ -189,6 +193,14 @@ def _advice(lines: Sequence[opening.Advice], found: sets.ResultSet, comparisons:
             "",
         ]
     )
+
+
+def _versions(comparisons: Sequence[Comparison]) -> str:
+    """Name the versions that figures depend on most, of all of the comparisons."""
+    environments = [each.environment for each in comparisons]
+    known = [{"Python": each.python, "TensorFlow": each.packages.get("tensorflow", "")} for each in environments]
+    found = {name: sorted({each[name] for each in known if each[name]}) for name in ("Python", "TensorFlow")}
+    return ", ".join(f"{name} {' and '.join(versions)}" for name, versions in found.items() if versions)
 
 
 def _not_closed(comparisons: Iterable[Comparison]) -> str:
@@ -275,7 +287,7 @@ def _results(
         text += ["", *_ranking(comparison, rows)]
     if unanswered := [name for name in found.unanswered if name not in {each.question for each in comparisons}]:
         names = ", ".join(unanswered)
-        text += ["", f"**{names}**: not measured on this machine yet; the page shows the results of the previous one."]
+        text += ["", f"**{names}**: not measured yet: `python -m loaders compare {' '.join(unanswered)} --size full`."]
     text += ["", "## Instruments", "", *_instruments([found, *results], comparisons)]
     text += [
         "",

@@ -62,9 +62,7 @@ def comparison(records: Sequence[Record], calibration: Calibration | None = None
         ranked_by = _ranked_by(within, question)
         of_case = Case(within, known, baseline, ranked_by, calibration)
         in_case = [of_case.row(name) for name in of_case.times]
-        rows += sorted(
-            in_case, key=lambda row: (row["time"] is None, row["time"].value if row["time"] else 0.0, row.strategy)
-        )
+        rows += sorted(in_case, key=lambda row: (row.ranked_at is None, row.ranked_at or 0.0, row.strategy))
         missing += [
             unmeasured(question.name, name, case, known[name], ranked_by, is_baseline=name == baseline)
             for name in described.running_in(case)

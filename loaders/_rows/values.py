@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
@@ -253,6 +254,14 @@ class Row(msgspec.Struct, frozen=True):
     def beginning(self) -> float | None:
         """How long it takes to start, in seconds, to tell strategies apart: of fresh trials, else of forked ones."""
         return self["start"].value if self["start"] else self.forked_start
+
+    @property
+    def ranked_at(self) -> float | None:
+        """In seconds: ``time`` as fitted, by which strategies are ranked; ``None`` without a time."""
+        time = self["time"]
+        if time is None or self.effect is None:
+            return time.value if time else None
+        return math.exp(self.effect)
 
     @property
     def lacks_start(self) -> bool:

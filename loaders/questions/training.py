@@ -60,6 +60,7 @@ QUESTION = Question(
     ranked_by="steady_time",
     epochs=2,
     quick_epochs=2,
+    fresh=True,  # what a trial retains varies by MiB: hundreds of rounds would show forks to differ by less than one
 )
 
 QUICK = (memory.load_all, mapped.memory_map, pool.path_generator_pool, pool.pool_from_generator_mmap_threshold)
@@ -75,6 +76,7 @@ for build in (
     pool.pool_reduced,
     memory.load_all,
     mapped.memory_map,
+    mapped.memory_map_uint8,
     tf1.tf1_queue,
     tfdata.tfdata_paths_autotune,
     tfdata.tfdata_numpy_function,
@@ -90,6 +92,7 @@ for build in (
     spdl.spdl_threads,
     datasets.hf_datasets,
     webdataset.webdataset,
+    webdataset.webdataset_workers,
     turboloader.turboloader,
     ray.ray_data,
 ):

@@ -22,6 +22,8 @@ from loaders._trial.timing import MOST_EPOCHS
 from tests.conftest import one_document
 from tests.trial.test_log import OF_ANOTHER, RECORD
 
+ROOT = Path(__file__).parents[2]
+
 NAMES = ("numpy_to_numpy", "mixed_copy", "permutation_index", "numpy_to_list")
 CASE = {"images": "500"}
 
@@ -277,6 +279,17 @@ def test_where_nothing_can_be_forked_it_is_said_and_no_error(monkeypatch: pytest
     done = CliRunner().invoke(selftest.command, ["--start", "--json"])
     assert done.exit_code == 0
     assert {each["skipped"] for each in one_document(done.stdout)} == {start.NO_FORKS}
+
+
+def test_published_trials_are_forks_where_these_are_shown_to_measure_the_same() -> None:
+    """Which questions start fresh is declared (``Question.fresh``), and follows from the newest pairs that decide."""
+    files = ROOT.glob(f"results/reference*/{equivalence.NAME}")
+    found = sorted((each for file in files for each in equivalence.judged(log.read(file))), key=lambda one: one.started)
+    asked = {each.question for each in found}
+    assert len(asked) >= 10
+    decided = {each.question: each.verdict for each in found if each.verdict in ("same", "different")}
+    shown = {question for question, verdict in decided.items() if verdict == "same"}
+    assert {question for question in asked if _registry.find_question(question).fresh} == asked - shown
 
 
 def test_the_command_joins_no_figures_of_two_processors(

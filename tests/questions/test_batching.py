@@ -35,10 +35,19 @@ def _trial(corpus: Corpus, strategy: str, outside: tuple[str, ...] = (), **more:
     return run_trial(planned.trial(strategy, ALL, 1), corpus)
 
 
-@pytest.mark.parametrize("strategy", ["path_generator", "opencv_pool", "tfdata_paths_2", "memory_map", "tf1_queue"])
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        *("path_generator", "opencv_pool", "load_all_uint8", "memory_map_uint8"),
+        *("tfdata_paths_2", "tfdata_paths_bilinear", "tf1_queue", "webdataset", "webdataset_workers"),
+    ],
+)
 def test_augmentation_is_the_same_however_images_are_loaded(corpus: Corpus, tmp_path: Path, strategy: str) -> None:
     variant = _registry.find_variant("batching", strategy)
+    if not all(map(is_found, variant.optional)):
+        pytest.skip("an engine is not installed")
     job = _job(corpus, AUGMENTED, tmp_path)
+    assert variant.runs_in(AUGMENTED)
     if variant.convert:
         variant.convert(job)
     QUESTION.check(job, variant, variant.build(job))
@@ -86,6 +95,103 @@ def test_without_augmentation_nobody_pays_for_it(
     assert len(list(build(_job(corpus, ALL, tmp_path)))) == 2
     with pytest.raises(AssertionError, match="shifted"):
         list(build(_job(corpus, AUGMENTED, tmp_path)))
+
+
+@pytest.mark.parametrize("strategy", ["load_all_uint8", "memory_map_uint8"])
+def test_what_is_kept_is_changed_in_each_epoch(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, strategy: str
+) -> None:
+    """Changed before it is kept, it would be the same in all epochs for nothing, as no training has it."""
+    variant = _registry.find_variant("batching", strategy)
+    job = _job(corpus, AUGMENTED, tmp_path)
+    changed: list[int] = []
+    roll = np.roll
+
+    def counted(*of: Any) -> Any:
+        changed.append(1)
+        return roll(*of)
+
+    monkeypatch.setattr(np, "roll", counted)
+    if variant.convert:
+        variant.convert(job)
+    batches = variant.build(job)
+    assert not changed
+    for epoch in (1, 2):
+        assert sum(len(labels) for _, labels in (batches if epoch == 1 else variant.build(job))) == 48
+        assert len(changed) == 48 * epoch
+
+
+@pytest.mark.parametrize("strategy", ["load_all", "load_all_from_tensor_slices", "memory_map"])
+def test_what_is_handed_out_as_it_was_loaded_is_not_augmented(strategy: str) -> None:
+    """Its one change would be compared with those that others make in each epoch."""
+    variant = _registry.find_variant("batching", strategy)
+    assert variant.runs_in(ALL)
+    assert not variant.runs_in(AUGMENTED)
+
+
+def test_bytes_take_a_quarter_of_the_memory_and_of_the_file(corpus: Corpus, tmp_path: Path) -> None:
+    import tracemalloc
+
+    def peak(strategy: str) -> int:
+        job = _job(corpus, ALL, tmp_path)
+        tracemalloc.start()
+        try:
+            _registry.find_variant("batching", strategy).build(job)
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    peak("load_all")  # what is loaded at first use
+    assert peak("load_all_uint8") < peak("load_all") / 3
+
+    def size(strategy: str) -> int:
+        (directory := tmp_path / strategy).mkdir()
+        variant = _registry.find_variant("batching", strategy)
+        assert variant.convert
+        variant.convert(_job(corpus, ALL, directory))
+        (file,) = directory.iterdir()
+        return file.stat().st_size
+
+    assert size("memory_map") == pytest.approx(4 * size("memory_map_uint8"), rel=0.01)
+
+
+def test_the_method_of_tutorials_is_the_one_of_tensorflow(corpus: Corpus, tmp_path: Path) -> None:
+    import tensorflow as tf
+
+    job = _job(corpus, ALL, tmp_path)
+    batches = iter(_registry.find_variant("batching", "tfdata_paths_bilinear").build(job))
+    picture = tf.io.decode_jpeg(tf.io.read_file(job.inputs.paths[0]), channels=3)
+    levels = (next(batches)[0][0] + 1) * 127.5
+    assert np.abs(levels - tf.image.resize(picture, (224, 224))).max() < 0.51
+    assert np.abs(levels - tf.image.resize(picture, (224, 224), method="area")).max() > 5
+
+
+def test_worker_processes_share_the_tar_files(corpus: Corpus, tmp_path: Path) -> None:
+    """With one file for all, one of them would do all the work."""
+    if not all(map(is_found, ("webdataset", "torch"))):
+        pytest.skip("an engine is not installed")
+    variant = _registry.find_variant("batching", "webdataset_workers")
+    job = _job(corpus, ALL, tmp_path)
+    assert variant.convert
+    variant.convert(job)
+    assert len(list(tmp_path.glob("*.tar"))) == 3
+    sizes = [len(labels) for _, labels in variant.build(job)]
+    assert sorted(sizes) == [20, 28]  # the first and the last file, and the second one
+
+
+def test_keras_can_hand_its_batches_to_a_process_that_is_no_fork(corpus: Corpus, tmp_path: Path) -> None:
+    """As on macOS, where processes are started and what they need is pickled."""
+    import pickle
+
+    from loaders.questions.batching.keras import _dataset
+
+    job = _job(corpus, ALL, tmp_path)
+    dataset = _dataset(job.inputs, batching._parts(job), workers=2)
+    made = pickle.loads(pickle.dumps(dataset))  # noqa: S301 - our own
+    assert len(made) == 2
+    images, labels = made[1]
+    assert images.shape == (16, 224, 224, 3)
+    assert np.array_equal(labels, job.inputs.labels[32:])
 
 
 def test_amounts_of_data_are_a_sixteenth_a_quarter_and_all(corpus: Corpus) -> None:

@@ -454,6 +454,13 @@ def test_only_what_is_beaten_in_both_time_and_memory_is_off_the_frontier() -> No
         for row in found
     ]
     assert len(findings.frontier(unsure)) == 4, "its memory may be less"
+    once = comparison([record(name, 0, time=2.0, peak=50) for name in ("mixed_copy", "numpy_to_numpy")]).rows
+    assert findings.frontier(once) == [], "a single sample beats nothing, and is not beaten"
+    single = [row for row in once if row.strategy == "mixed_copy"]
+    others = [row for row in found if row.strategy != "mixed_copy"]
+    assert [row.strategy for row in findings.frontier([*others, *single])] == [
+        *("numpy_to_numpy", "list_to_list", "numpy_to_list")
+    ]
 
 
 def test_what_is_fastest_over_many_epochs_is_said_where_the_first_is_another() -> None:

@@ -268,6 +268,20 @@ def test_of_memory_that_varies_more_than_it_differs_none_is_the_leanest() -> Non
         assert said in line.because
 
 
+def test_memory_is_held_against_the_baselines_where_the_difference_is_shown_and_matters() -> None:
+    for spread, needs in (
+        (0.1, "but needs 94.0 MiB of memory instead of 82.0 MiB"),
+        (20.0, ", 94.0 MiB of memory;"),
+    ):
+        records = [
+            record(name, index, time=time * (1 + index / 100), peak=peak + spread * (-1) ** index)
+            for index in range(6)
+            for name, time, peak in (("numpy_to_numpy", 1.0, 82), ("mixed_copy", 0.2, 94))
+        ]
+        (line,) = opening.advice([comparison(records)])
+        assert needs in line.because
+
+
 @pytest.mark.parametrize("written", [None, 50 * MIB])
 def test_what_writes_is_not_said_to_convert_nothing_and_how_much_it_writes_is_said(written: int | None) -> None:
     slopes = {"cache_after_decode": 0.5, "cache_to_file": 0.0, "no_cache": 0.0}
@@ -416,8 +430,8 @@ def test_of_pairs_the_one_that_gains_least_is_advised() -> None:
     (line,) = opening.advice([found])
     assert line.strategy == "opencv_antialiased_float"
     assert (
-        "than `skimage_antialiased_float` with scale 224x224, with the same output; 1 more such pair gains more"
-        in line.because
+        "than `skimage_antialiased_float` with scale 224x224, with the same output; "
+        "1 more such pair gains as much or more" in line.because
     )
 
 
@@ -688,6 +702,17 @@ def test_lines_say_what_other_machines_have_measured_of_the_same() -> None:
     doubt = r"not shown to be 10 % faster on b, c"
     assert re.fullmatch(rf"; on 3 other machines 0\.80× to 2\.5\d× as fast, {doubt}", doubtful), doubtful
     assert re.fullmatch(r"; on b no difference \(.*?\), not shown to be 10 % faster", said(on("b", 1.0)))
+
+    def failing(machine: str) -> Comparison:
+        there = on(machine, 0.1)
+        rows = [
+            msgspec.structs.replace(row, failed=True) if row.strategy == "mixed_copy" else row for row in there.rows
+        ]
+        return msgspec.structs.replace(there, rows=rows)
+
+    assert said(failing("b"), on("b", 0.4)) == "; some of its trials failed on b", "also where an older run is sound"
+    both = said(on("a", 0.4), failing("c"), failing("b"))
+    assert re.fullmatch(r"; on a 2\.5\d*× faster \(.*?\); some of its trials failed on b, c", both)
     pairs = {"skimage_resize_astype": 1.0, "skimage_linear_float": 0.6, "opencv_linear_float": 0.01}
     here, there = (_resized(pairs | {"opencv_linear_float": each}) for each in (0.01, 0.06))
     there = msgspec.structs.replace(there, environment=msgspec.structs.replace(there.environment, machine="there"))

@@ -468,7 +468,7 @@ def test_the_page_says_once_why_start_is_missing_and_how_trials_started(tmp_path
     forked = [record("numpy_to_numpy", index, metrics=metrics, process="forked", run="a") for index in range(2)]
     write_log(tmp_path, forked)
     text = Parsed(page.render(sets.collect(tmp_path))).text
-    assert text.count("python -m loaders compare selection --fresh") == 1
+    assert text.count("python -m loaders compare selection --fresh --size tiny.") == 1
     assert "2 rounds, 2 of 2 trials forked" in text
     assert "each trial in a fresh process or a fork" in text
     write_log(tmp_path, [msgspec.structs.replace(each, process="fresh", run="b") for each in forked], machine="other")

@@ -126,6 +126,7 @@ const sort = (heading, upward) => {
   const column = heading.cellIndex;
   all("thead th", table).forEach((each) => each.removeAttribute("aria-sort"));
   heading.setAttribute("aria-sort", upward ? "ascending" : "descending");
+  table.classList.toggle("ranked", upward && !["strategy", "status", "samples"].includes(heading.dataset.key));
   const rows = [...table.tBodies[0].rows].map((row) => [keyOf(row.cells[column]), row]);
   const numeric = rows.some(([key]) => typeof key === "number");
   const absent = (key) => isAbsent(key) || (numeric && typeof key !== "number");
@@ -211,16 +212,21 @@ const toFastest = (section, out) => {
     const rows = all("tr[data-strategy]:not(.untimed)", box);
     const left = rows.filter((each) => !out.includes(each.dataset.strategy));
     // By the fitted effects, as in loaders/_judge.py: who was measured in the fast rounds alone has a short mean.
-    const ranks = left.filter((each) => each.dataset.effect && !each.dataset.apart);
-    const fastest = ranks.sort((one, other) => one.dataset.effect - other.dataset.effect)[0];
+    const first = (among) =>
+      among
+        .filter((each) => each.dataset.effect && !each.dataset.apart)
+        .sort((one, other) => one.dataset.effect - other.dataset.effect)[0];
+    const fastest = first(left);
     for (const row of rows) {
       const cell = row.querySelector(".to-fastest");
       if (!cell) continue;
       row.original ??= [[...cell.childNodes], cell.dataset.value];
-      if (!out.length || !fastest) {
+      // While the fastest of all is left, its corrected ratios hold, whatever else is left out.
+      if (!out.length || (fastest && fastest === first(rows))) {
         cell.replaceChildren(...row.original[0]);
         if (row.original[1] !== undefined) cell.dataset.value = row.original[1];
-      } else if (row === fastest) show(cell, ["the fastest", ""], 1);
+      } else if (!fastest) show(cell, [NONE, ""]);
+      else if (row === fastest) show(cell, ["the fastest", ""], 1);
       else {
         const limits = resolutions[Math.min(row.dataset.samples, fastest.dataset.samples)] ?? {};
         const [time] = heldAgainst(row, fastest, limits);
@@ -241,7 +247,10 @@ const update = (section) => {
   const left = outOf(controls);
   const wanted = filter.value.trim().toLowerCase();
   for (const each of all(".case", section)) each.hidden = Boolean(box) && box.value !== "all" && each.dataset.case !== box.value;
-  for (const each of all("table.ranking", section)) each.classList.toggle("brief", !every?.checked);
+  for (const each of all("table.ranking", section)) {
+    each.classList.toggle("brief", !every?.checked);
+    each.classList.toggle("filtered", Boolean(wanted));
+  }
   const rows = all("table.ranking tbody tr", section);
   for (const row of rows) row.hidden = !wordsOf(row).includes(wanted) || left.includes(row.dataset.strategy);
   for (const tier of all(".tier", section)) tier.hidden = !all("table.ranking tbody tr", tier).some((row) => !row.hidden);
@@ -606,10 +615,7 @@ const display = () => {
     else each.removeAttribute("aria-current");
   }
   if (pick) {
-    const titles = sets.map((each) => each.querySelector("h2").textContent);
-    document.getElementById("picked").textContent = fitting.length
-      ? `Showing ${fitting.length} of ${sets.length} results.`
-      : `No such result. Available: ${titles.join("; ")}.`;
+    document.getElementById("picked").textContent = `Showing ${fitting.length} of ${sets.length} results.`;
   }
   if (current?.matches("section.comparison")) update(current);
   for (const chooser of current ? all("section.chooser", current) : []) advise(chooser);
@@ -671,7 +677,10 @@ const follow = () => {
 };
 if (pick) {
   document.getElementById("others").hidden = false;
-  pick.addEventListener("input", () => {
+  pick.addEventListener("input", ({ target }) => {
+    // Where no results have all that is chosen, the other choices follow the last one.
+    const having = sets.find((each) => each.dataset[target.name] === target.value);
+    if (!chosen().length) for (const select of selects) select.value = having.dataset[select.name];
     display();
     remember();
   });

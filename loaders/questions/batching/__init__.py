@@ -6,9 +6,11 @@ strategies that read one batch at a time, which is fastest while keeping memory 
 *Held fixed.* The JPEG files' paths are shuffled once, and most strategies keep this order in all epochs. Each image (of
 500x375 pixels, where it is a bundled one) is decoded, reduced to 224x224 and scaled to float32 from -1 to 1; a batch
 holds 32. ``data`` is 40, 160 or 640 of the photographs (x1, x4, x16), or a sixteenth, a quarter or all of a smaller
-corpus; x64 is 2560. With ``augment`` each image is flipped, shifted and brightened by its own seeded amounts, the same
-in all epochs. OpenCV decodes each image on one thread. Strategies that decode with TensorFlow, or at a smaller size
-that still covers 224x224, are in another tier; those whose decoder gives OpenCV's pixels are not.
+corpus; x64 is 2560. With ``augment`` each image is flipped, shifted and brightened by its own seeded amounts: the same
+in all epochs, so that they can be checked, but in each epoch anew, as training would. What is loaded once and handed
+out as it is cannot be augmented, and runs without. OpenCV decodes each image on one thread. Strategies that decode
+with TensorFlow, or at a smaller size that still covers 224x224, are in another tier; those whose decoder gives
+OpenCV's pixels are not.
 
 *Not measured.* Training, which would hide the reading. Handing NumPy arrays over to TensorFlow, where a strategy yields
 these: ``pool_from_generator_mmap_threshold`` differs from ``path_generator_pool`` by that and a prefetch, and
@@ -45,7 +47,8 @@ BRIGHTEN = 40
 BY_LABEL = "by-label"
 
 UNCHANGED = {"augment": ("off",)}
-"""For strategies whose library reads the files by itself."""
+"""For strategies whose library reads the files by itself, and for those that hand out what they have loaded once: it
+would be changed once, where training changes it in each epoch."""
 
 IN_THEIR_OWN_WAY = ("keras_image_dataset", "keras_image_dataset_grain", "turboloader")
 """Strategies whose library decodes and reduces by itself."""
@@ -152,8 +155,9 @@ def _decoder_of(data: Files, variant: Variant) -> Callable[[int], Any] | None:
         "pool_reduced": lambda index: _load_simplejpeg(data, index, reduced=True),
         "hf_datasets": lambda index: _load_pillow(data, index),
     }
+    natively = {"tfdata_reduced": _native_reduced_steps, "tfdata_paths_bilinear": _native_bilinear_steps}
     if variant.tier == "same purpose" and variant.name not in by_others:
-        return _native(data, _native_reduced_steps if variant.name == "tfdata_reduced" else _native_steps)
+        return _native(data, natively.get(variant.name, _native_steps))
     return by_others.get(variant.name)
 
 
@@ -179,10 +183,7 @@ QUESTION = Question(
 
 def _load(data: Files, index: int) -> NDArray[np.float32]:
     """Decode, reduce, change and scale one image with OpenCV."""
-    import cv2
-    import numpy as np
-
-    return _finished(data, index, cv2.cvtColor(np.asarray(cv2.imread(data.paths[index])), cv2.COLOR_BGR2RGB))
+    return _finished(data, index, _picture(data.paths[index]))
 
 
 def _load_simplejpeg(data: Files, index: int, *, reduced: bool) -> NDArray[np.float32]:
@@ -216,12 +217,31 @@ def _by_label(job: Job[Files]) -> None:
         link.symlink_to(Path(path).absolute())
 
 
-def _finished(data: Files, index: int, picture: NDArray[Any]) -> NDArray[np.float32]:
-    """Reduce, change and scale a decoded image."""
+def _picture(path: str) -> NDArray[np.uint8]:
+    """Decode an image file with OpenCV."""
     import cv2
     import numpy as np
 
-    reduced = cv2.resize(picture, (SIDE, SIDE), interpolation=cv2.INTER_AREA)
+    return np.asarray(cv2.cvtColor(np.asarray(cv2.imread(path)), cv2.COLOR_BGR2RGB), np.uint8)
+
+
+def _reduced(picture: NDArray[Any]) -> NDArray[np.uint8]:
+    """Reduce a decoded image."""
+    import cv2
+    import numpy as np
+
+    return np.asarray(cv2.resize(picture, (SIDE, SIDE), interpolation=cv2.INTER_AREA), np.uint8)
+
+
+def _finished(data: Files, index: int, picture: NDArray[Any]) -> NDArray[np.float32]:
+    """Reduce, change and scale a decoded image."""
+    return _changed(data, index, _reduced(picture))
+
+
+def _changed(data: Files, index: int, reduced: NDArray[Any]) -> NDArray[np.float32]:
+    """Change a reduced image, if it is to be changed, and scale it."""
+    import numpy as np
+
     if data.changes is not None:
         flip, down, right, up = (int(each) for each in data.changes[index])
         flipped = reduced[:, ::-1] if flip else reduced
@@ -234,6 +254,15 @@ def _batch(data: Files, indices: Iterable[int]) -> tuple[Any, Any]:
     """Load the images at these indices, one after another, into one array of shape (n, 224, 224, 3)."""
     chosen = list(indices)
     return _filled(data, chosen, _empty(len(chosen)))
+
+
+def _from_levels(data: Files, part: Iterable[int], levels: NDArray[np.uint8]) -> tuple[Any, Any]:
+    """Change and scale the images at these indices of what was decoded and reduced before."""
+    chosen = list(part)
+    images = _empty(len(chosen))
+    for place, index in enumerate(chosen):
+        images[place] = _changed(data, index, levels[index])
+    return images, data.labels[chosen]
 
 
 def _empty(count: int) -> NDArray[np.float32]:
@@ -305,6 +334,13 @@ def _native_steps(path: tf.Tensor, change: tf.Tensor | None = None) -> tf.Tensor
     return _native_finished(tf.io.decode_jpeg(tf.io.read_file(path), channels=3), change)
 
 
+def _native_bilinear_steps(path: tf.Tensor, change: tf.Tensor | None = None) -> tf.Tensor:
+    """Reduce as ``tf.image.resize`` does by default: from four neighbours, whatever lies between these."""
+    import tensorflow as tf
+
+    return _native_finished(tf.io.decode_jpeg(tf.io.read_file(path), channels=3), change, method="bilinear")
+
+
 def _native_reduced_steps(path: tf.Tensor, change: tf.Tensor | None = None) -> tf.Tensor:
     """Decode at the smallest of four sizes that still covers 224x224, and without interpolating colours."""
     import tensorflow as tf
@@ -319,11 +355,11 @@ def _native_reduced_steps(path: tf.Tensor, change: tf.Tensor | None = None) -> t
     return _native_finished(tf.case(sizes, default=lambda: at(1)), change)
 
 
-def _native_finished(picture: tf.Tensor, change: tf.Tensor | None) -> tf.Tensor:
+def _native_finished(picture: tf.Tensor, change: tf.Tensor | None, method: str = "area") -> tf.Tensor:
     """Reduce, change and scale a decoded image."""
     import tensorflow as tf
 
-    reduced = tf.round(tf.image.resize(picture, (SIDE, SIDE), method="area"))
+    reduced = tf.round(tf.image.resize(picture, (SIDE, SIDE), method=method))
     if change is not None:
         flipped = tf.where(change[0] > 0, reduced[:, ::-1], reduced)
         shifted = tf.roll(flipped, change[1:3], (0, 1))

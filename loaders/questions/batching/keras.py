@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from loaders._registry import Batch, Job, variant
@@ -39,9 +39,13 @@ QUEUE, SHORT = 10, 2
 def _pydataset(
     job: Job[Files], workers: int, *, queue: int = QUEUE, use_multiprocessing: bool = False
 ) -> Iterable[Batch]:
-    import keras
+    how = {"workers": workers, "use_multiprocessing": use_multiprocessing, "max_queue_size": queue}
+    return Epochs(_dataset(job.inputs, _parts(job), **how))
 
-    data, parts = job.inputs, _parts(job)
+
+def _dataset(data: Files, parts: Sequence[range], **how: Any) -> Any:
+    """Return a ``PyDataset`` of batches; a worker process that is no fork makes its own of the same ones."""
+    import keras
 
     class Batches(keras.utils.PyDataset):  # type: ignore[misc] # keras ships without types
         def __len__(self) -> int:
@@ -50,7 +54,10 @@ def _pydataset(
         def __getitem__(self, index: int) -> tuple[Any, Any]:
             return _batch(data, parts[index])
 
-    return Epochs(Batches(workers=workers, use_multiprocessing=use_multiprocessing, max_queue_size=queue))
+        def __reduce__(self) -> tuple[Any, ...]:
+            return _dataset, (data, parts)
+
+    return Batches(**how)
 
 
 @variant()

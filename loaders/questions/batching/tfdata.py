@@ -6,7 +6,14 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from loaders._registry import Batch, Job, variant
-from loaders.questions.batching import SIDE, Files, _load, _native_reduced_steps, _native_steps
+from loaders.questions.batching import (
+    SIDE,
+    Files,
+    _load,
+    _native_bilinear_steps,
+    _native_reduced_steps,
+    _native_steps,
+)
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -44,6 +51,14 @@ def tfdata_paths_autotune(job: Job[Files]) -> Iterable[Batch]:
     import tensorflow as tf
 
     return _tfdata(job, tf.data.AUTOTUNE, _native_steps)
+
+
+@variant(tier="same purpose")
+def tfdata_paths_bilinear(job: Job[Files]) -> Iterable[Batch]:
+    """The same with ``tf.image.resize``'s default method, bilinear, as in TensorFlow's tutorials: it has aliases."""
+    import tensorflow as tf
+
+    return _tfdata(job, tf.data.AUTOTUNE, _native_bilinear_steps)
 
 
 @variant(tier="same purpose")

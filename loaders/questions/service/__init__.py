@@ -135,6 +135,7 @@ QUESTION = Question(
     quick_epochs=2,
     sweeps="workers",
     apart=True,
+    fresh=True,  # what a trial retains varies by MiB: hundreds of rounds would show forks to differ by less than one
     modules=("local", "workers"),
 )
 
