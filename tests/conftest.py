@@ -158,6 +158,7 @@ def strategy(tmp_path: Path, corpus: Corpus, server: Server | None) -> Strategy:
         *,
         deadline: float = 60.0,
         memory_limit: int | None = None,
+        still: float = 0.0,
         epochs: int = 1,
         turns: str = "",
         also: str = "",
@@ -189,6 +190,7 @@ def strategy(tmp_path: Path, corpus: Corpus, server: Server | None) -> Strategy:
             outside=[str(file)],
             deadline=deadline,
             memory_limit=memory_limit,
+            still=still,
             turns=turns,
         )
         record = run_trial(trial, corpus, server=server)

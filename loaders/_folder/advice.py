@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from loaders import _words
 from loaders._advise import words
 from loaders._advise.choose import CHOICE, Reckoned
 from loaders._advise.words import Advised, Answer, Source
-from loaders._folder import question
+from loaders._folder import question, written
 from loaders._folder.look import Look
 from loaders._folder.race import Race, Wanted
 from loaders._judge import TIME_MARGIN, Judged
@@ -69,6 +70,9 @@ class Advice(msgspec.Struct, frozen=True):
         Images a second that the training step asks for; ``None`` without a step.
     disk
         In bytes: what the answer writes, with all images; ``None`` if it writes nothing.
+    from_disk
+        In bytes a second: what the disk must deliver for the answer to hold, where the images are more than fits into
+        memory and are read in every epoch; those that were measured with were in memory. ``None`` elsewhere.
     larger
         In bytes: what of the answer's memory is for images that are larger than those of the sample.
     ended
@@ -91,6 +95,7 @@ class Advice(msgspec.Struct, frozen=True):
     ended: str
     again: Again | None = None
     module: str = ""
+    from_disk: float | None = None
     larger: float = 0.0
     not_again: str = ""
 
@@ -118,6 +123,7 @@ def advice(seen: Look, race: Race, ended: str, command: str) -> Advice:
         disk=_disk(race, given.recommended),
         changes=changes(reckoned, given),
         ended=ended,
+        from_disk=_from_disk(seen, race, given.recommended),
         larger=race.once(given.recommended) if given.recommended else 0.0,
     )
 
@@ -125,6 +131,18 @@ def advice(seen: Look, race: Race, ended: str, command: str) -> Advice:
 def _disk(race: Race, name: str | None) -> float | None:
     """Return the bytes that a loader writes with all images."""
     return float(race.writes(name)) or None if name else None
+
+
+def _from_disk(seen: Look, race: Race, name: str | None) -> float | None:
+    """Return the bytes a second that a loader, or training with it, takes from disk where memory holds not all."""
+    found = next((each for each in race.candidates() if each.name == name), None)
+    if found is None or found.converts or not found.amounts or seen.size <= race.ram or written.keeps_all(found.name):
+        return None
+    seconds = [each / found.largest.samples for each in found.largest.steady.values()]
+    if not seconds:
+        return None
+    an_image = max(statistics.fmean(seconds), race.wanted.step / race.wanted.batch)
+    return seen.size / seen.images / an_image
 
 
 def _with_dropped(given: Answer, dropped: Mapping[str, str]) -> Answer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import keyword
 import math
 import os
+import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -22,6 +23,10 @@ from loaders._trial import Record, log, machine
 
 AGAIN = 0.2
 """The share of the time that is kept for measuring the answer again."""
+
+
+TAKEN = {*sys.stdlib_module_names, "cv2", "keras", "loaders", "numpy", "tensorflow"}
+"""Names by which a loader, or what it imports, would find another module, or be found instead of it."""
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -43,8 +48,11 @@ def refuse(asked: Asked) -> None:
     InputError
         If there is such a file already, or none can be made there, or its loader could not be imported.
     """
-    if asked.out.suffix != ".py" or not asked.out.stem.isidentifier() or keyword.iskeyword(asked.out.stem):
+    name = asked.out.stem
+    if asked.out.suffix != ".py" or not name.isidentifier() or keyword.iskeyword(name):
         raise InputError(f"--out {asked.out}: nothing could import that; name a file such as my_loader.py")
+    if name in TAKEN:
+        raise InputError(f"--out {asked.out}: {name} is what others import by that name; name it my_loader.py or so")
     images = Path(asked.wanted.folder).resolve()
     if log.results_root().resolve().is_relative_to(images):
         raise InputError(

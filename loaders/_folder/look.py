@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import statistics
@@ -20,6 +21,9 @@ from loaders._folder.written import files
 
 MOST_OPENED = 2000
 """Images whose size and EXIF data are read; of more, these are drawn at random."""
+
+MOST_PIXELS = 2**30
+"""OpenCV decodes no larger image, and takes no memory for it (``OPENCV_IO_MAX_IMAGE_PIXELS``)."""
 
 DECODING = 4.0
 """Seconds that decoding may take here."""
@@ -160,8 +164,9 @@ def _opened(paths: Sequence[str]) -> tuple[list[tuple[int, int]], int]:
     for path in paths:
         try:
             with Image.open(path) as image:
-                sizes.append(image.size)
-                turned += is_turned(image)
+                if math.prod(image.size) <= MOST_PIXELS:
+                    sizes.append(image.size)
+                    turned += is_turned(image)
         except Exception:  # noqa: BLE001, S112 - a broken image may raise anything; decoding says what cannot be read
             continue
     return sizes, turned

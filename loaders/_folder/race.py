@@ -26,6 +26,7 @@ from loaders._law import Beyond, Law, resolution
 from loaders._stats import quantile
 from loaders._trial import Record, Trial, log, machine, run_trial
 from loaders._trial.forks import Forks
+from loaders._trial.watch import STEPS_STILL
 
 MODULES: dict[str, Sequence[str]] = {
     "cv2": (),
@@ -56,6 +57,10 @@ WITHIN = timedelta(hours=24)
 
 START = 8.0
 """Seconds that a fresh process needs to begin, with TensorFlow's import."""
+
+DEADLINE, LATE = 300.0, 8
+"""Seconds that a trial may take at least, and how many times as long as it would if all cores decoded: a loader may do
+so on one of them."""
 
 READ = 4.0
 """How often a trial reads its images, roughly: the first epoch, a steady one or two, one for a slow consumer."""
@@ -338,6 +343,7 @@ class Race:
     def trial(self, name: str, amount: int, images: Path, index: int, *, checked: bool) -> Trial:
         """Return a trial of a loader with so many of the images that a file lists."""
         call = question.Call(str(self.directory.absolute()), str(images.absolute()), self.wanted.step)
+        decoding = (CHECKED if checked else 1.0) * READ * amount / self.rate
         return Trial(
             question=question.NAME,
             strategy=name,
@@ -347,7 +353,8 @@ class Race:
             epochs=2,
             outside=[question.FILE],
             memory_limit=machine.default_memory_limit(),
-            deadline=300.0,
+            deadline=max(DEADLINE, LATE * decoding),
+            still=STEPS_STILL * self.wanted.step,
             checked=checked,
         )
 
@@ -410,15 +417,17 @@ def prepare(wanted: Wanted, files: list[File], rate: float, heaviest: Sequence[i
     finds more of them, or fewer, as it decodes for a few seconds.
     """
     every = len(files) + broken
+    texts = {
+        name: written.stand_alone(name, f"{name}, as it was measured.", settings_of(wanted)) for name in written.names()
+    }
     key = hashlib.sha256(
-        msgspec.json.encode([wanted.folder, wanted.batch, wanted.height, wanted.width, wanted.step, every])
+        msgspec.json.encode([wanted.folder, wanted.batch, wanted.height, wanted.width, wanted.step, every, texts])
     ).hexdigest()[:12]
     directory = log.results_root() / machine.machine_name() / "folders" / key
     shuffled = random.Random(key).sample(files, len(files))  # noqa: S311
     amounts = amounts_of(len(files), wanted.batch, rate, wanted.step)
     directory.mkdir(parents=True, exist_ok=True)
-    for name in written.names():
-        text = written.stand_alone(name, f"{name}, as it was measured.", settings_of(wanted))
+    for name, text in texts.items():
         _durable.write(directory / f"{name}.py", text)
     before = log.read(directory / log.NAME) if (directory / log.NAME).exists() else []
     if not before or not (directory / PARTS).exists() or not _goes_on(before, directory, shuffled):
@@ -477,9 +486,10 @@ def _goes_on(before: Sequence[Record], directory: Path, files: Sequence[File]) -
 
 
 def _have_changed(paths: Iterable[str], since: float) -> bool:
-    """Whether any of these files was written after that second, or is gone."""
+    """Whether any of these files was written, or put there, after that second, or is gone."""
     try:
-        return any(Path(each).stat().st_mtime >= since + 1 for each in paths)
+        found = [Path(each).stat() for each in paths]
+        return any(max(each.st_mtime, each.st_ctime) >= since + 1 for each in found)  # a copy may keep its old time
     except OSError:
         return True
 

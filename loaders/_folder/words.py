@@ -118,8 +118,14 @@ def answer(found: Advice) -> list[str]:
     doubt = "" if found.answer.decided else " (undecided)"
     head = f"Use {found.answer.recommended}{doubt}." if found.answer.recommended else "No loader can be recommended."
     disk = f"It writes {_words.amount(found.disk)} to disk, once." if found.disk else ""
+    disks = (
+        f"Its images take {_words.amount(found.folder.size)}, more than this machine's memory, and it was measured "
+        f"with some that were there: for this to hold, the disk must deliver {_words.amount(found.from_disk)} a second."
+        if found.from_disk
+        else ""
+    )
     larger = f"{_words.amount(found.larger)} of that memory are for images larger than those it was measured with."
-    said = [head, found.answer.because, larger if found.larger else "", disk, ceiling(found), *changes(found)]
+    said = [head, found.answer.because, larger if found.larger else "", disks, disk, ceiling(found), *changes(found)]
     said += [again(found.again)] if found.again else [not_again(found)] if found.module else []
     return [each for each in [*said, ended(found)] if each]
 

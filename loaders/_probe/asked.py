@@ -14,7 +14,7 @@ from loaders._probe.delivered import Delivered
 from loaders._probe.target import Target
 from loaders._trial import Record, Trial, machine, run_trial
 from loaders._trial.growth import MIN_POINTS
-from loaders._trial.watch import STOOD_STILL
+from loaders._trial.watch import STEPS_STILL, STOOD_STILL
 
 EPOCHS = 4
 """Epochs of a trial at full speed. With the slow consumer's, the two that are compared and those that a steady time
@@ -57,6 +57,7 @@ class Asked(msgspec.Struct, frozen=True):
             outside=[question.FILE],
             memory_limit=self.memory_limit or machine.default_memory_limit(),
             deadline=self.deadline,
+            still=STEPS_STILL * (self.step or 0.0),
             slow=self.step is not None,
             pinned=False,
         )

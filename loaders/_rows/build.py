@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -41,15 +41,22 @@ def about(question: _registry.Question) -> About:
     )
 
 
+def _is_out(record: Record, known: Mapping[str, _registry.Variant]) -> bool:
+    """Whether a strategy ran, for an earlier checkout, in a case in which it answers nothing."""
+    variant, case = known.get(record.strategy), record.case
+    return variant is not None and variant.only.keys() <= case.keys() and not variant.runs_in(case)
+
+
 def comparison(records: Sequence[Record], calibration: Calibration | None = None) -> Comparison:
     """Return the comparison that the records of one run make up.
 
     A strategy that this checkout no longer has keeps its name and figures. With a calibration of the machine, ratios
     that its instruments cannot resolve are marked.
     """
+    question = _registry.find_question(records[0].question)
+    known = _registry.variants(question.name)
+    records = [each for each in records if not _is_out(each, known)] or records
     first = records[0]
-    question = _registry.find_question(first.question)
-    known = _registry.variants(first.question)
     baseline = _registry.baseline(first.question).name
     described = about(question)
     rows: list[Row] = []

@@ -37,11 +37,12 @@ class Trial(msgspec.Struct, frozen=True):
     ``imports`` are modules that earlier runs were seen to import while they were measured; ``ahead`` are those, each
     with the attributes used of it, that the other strategies of its group import: it imports them as well, as a server
     does for forks, because what a process has imported decides how its memory allocator behaves afterwards;
-    ``memory_limit`` is in bytes for the whole process tree, ``deadline`` in seconds. ``variables`` are set before the
-    process starts; if ``skip`` gives a reason, it is not started. Without ``slow`` there is no slow consumer; without
-    ``checked`` only the number of samples is checked of what the strategy delivers; without ``pinned`` the numbers of
-    threads are left as they are. ``turns`` is the directory in which it asks for its steady epochs, one by one, if
-    another trial runs its own in between (``loaders._trial.turns``).
+    ``memory_limit`` is in bytes for the whole process tree, ``deadline`` in seconds. For ``still`` seconds, or a minute
+    if that is more, it may use next to no processor time, as one does that waits for a long step. ``variables`` are set
+    before the process starts; if ``skip`` gives a reason, it is not started. Without ``slow`` there is no slow
+    consumer; without ``checked`` only the number of samples is checked of what the strategy delivers; without
+    ``pinned`` the numbers of threads are left as they are. ``turns`` is the directory in which it asks for its steady
+    epochs, one by one, if another trial runs its own in between (``loaders._trial.turns``).
     """
 
     question: str
@@ -57,6 +58,7 @@ class Trial(msgspec.Struct, frozen=True):
     skip: str = ""
     memory_limit: int | None = None
     deadline: float = 600.0
+    still: float = 0.0
     slow: bool = True
     checked: bool = True
     pinned: bool = True

@@ -44,7 +44,11 @@ FULL = "no room is left where trials work (TMPDIR)"
 
 STILL, IDLE = 60.0, 0.5
 """A trial is ended if its processes together use less than half a second of processor time in a minute: a worker that
-was forked while another thread held a lock waits for ever, and the deadline must suit slow machines too."""
+was forked while another thread held a lock waits for ever, and the deadline must suit slow machines too. A trial with
+long steps may take longer (``Trial.still``)."""
+
+STEPS_STILL = 4
+"""Steps of a slow consumer in which a trial may use next to no processor time: who is far ahead sleeps through some."""
 
 STOOD_STILL = "stood still"
 """What its message says then: more time would not help."""
@@ -290,8 +294,9 @@ def _look_after(running: Running, place: Place, trial: Trial, seen: _Seen) -> Ou
                 os.truncate(place.printed, 0)
         if seen.measured and trial.turns and turns.are_on(Path(trial.turns)):
             moved = now  # it may be waiting while another trial has its turn
-        if now > min(deadline, moved + STILL):
-            late = f"not finished after {trial.deadline:g} s" if now > deadline else f"{STOOD_STILL} for {STILL:g} s"
+        still = max(STILL, trial.still)
+        if now > min(deadline, moved + still):
+            late = f"not finished after {trial.deadline:g} s" if now > deadline else f"{STOOD_STILL} for {still:g} s"
             gone = sum(not psutil.pid_exists(pid) for pid in seen.workers)
             died = f"; {gone} of its {len(seen.workers)} worker processes had ended before" if gone else ""
             return Outcome("timed_out", f"{late}{died}; ended")

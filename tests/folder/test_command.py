@@ -41,6 +41,8 @@ def test_what_cannot_be_asked_is_refused_before_anything_is_measured(tmp_path: P
     assert "is there already" in refused(str(photos), "--out", str(there))
     assert there.read_text() == "mine"
     assert "cannot write" in refused(str(photos), "--out", str(there / "below.py"))
+    for name in ("keras", "random"):  # TensorFlow would import it, and it would import itself
+        assert f"{name} is what others import" in refused(str(photos), "--out", str(tmp_path / f"{name}.py"))
     assert "nothing is written" in refused(str(photos), "--out", str(photos / "loader.py"))
     new = ("--out", str(tmp_path / "new.py"))
     assert "cannot write" in refused(str(photos), *new, "--report", str(there / "below.html"))

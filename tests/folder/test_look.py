@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import struct
+import zlib
 from pathlib import Path
 
 import cv2
@@ -90,6 +92,22 @@ def test_the_largest_images_are_weighed_one_for_each_core(tmp_path: Path, monkey
         assert look(tmp_path, 16, 16)[0].heaviest == [3 * 100 * 200, 3 * 24 * 32][:cores]
 
 
+def test_what_opencv_refuses_to_decode_takes_no_memory(tmp_path: Path) -> None:
+    """Of a hundred thousand pixels a side, all of them would be the most that is ever decoded."""
+    made.folder(tmp_path, 4)
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", 40000, 40000, 8, 2, 0, 0, 0)
+    whole = [chunk(b"IHDR", header), chunk(b"IDAT", zlib.compress(b"0")), chunk(b"IEND", b"")]
+    (tmp_path / "label0" / "vast.png").write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(whole))
+    found, _ = look(tmp_path, 16, 16)
+    assert [Path(each).name for each in found.broken] == ["vast.png"]
+    assert set(found.heaviest) == {3 * 24 * 32}
+    assert found.largest == (32, 24)
+
+
 def test_names_that_are_not_utf_8_are_counted_and_not_measured(tmp_path: Path) -> None:
     made.folder(tmp_path, 4)
     odd = tmp_path / "label0" / os.fsdecode(b"caf\xe9.png")
@@ -149,6 +167,17 @@ def test_links_are_followed_but_not_in_circles_and_a_folder_that_cannot_be_read_
     ]
     with pytest.raises(FileNotFoundError, match="nowhere"):
         files_of(tmp_path / "nowhere")
+
+
+def test_labels_that_are_linked_to_each_other_come_once_more_and_no_more(tmp_path: Path) -> None:
+    made.folder(tmp_path / "photos", 4, labels=2)
+    for one, other in (("label0", "label1"), ("label1", "label0")):
+        (tmp_path / "photos" / one / "more").symlink_to(tmp_path / "photos" / other, target_is_directory=True)
+    assert [label for _, label in files_of(tmp_path / "photos")] == [0] * 4 + [1] * 4
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "back").symlink_to(tmp_path / "photos", target_is_directory=True)
+    (tmp_path / "photos" / "label0" / "out").symlink_to(tmp_path / "outside", target_is_directory=True)
+    assert len(files_of(tmp_path / "photos")) == 8
 
 
 def test_two_images_with_one_label_are_a_folder(tmp_path: Path) -> None:

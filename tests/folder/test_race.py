@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import statistics
 import time
 import tracemalloc
 from datetime import UTC, datetime, tzinfo
@@ -11,12 +12,14 @@ from types import SimpleNamespace
 from typing import Any, Self
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from loaders._advise.command import source_in_words
 from loaders._corpus import NO_CORPUS
+from loaders._errors import WrongOutputError
 from loaders._folder import advice, command, question, race, words
 from loaders._folder.look import Look
 from loaders._folder.written.files import File, files_of
@@ -287,6 +290,60 @@ def test_what_the_machine_s_memory_does_not_hold_is_not_advised_by_how_fast_it_w
     assert "memory_map" not in made.raced(less, AMOUNTS, [], ram=pixels - 1).running()
 
 
+def test_images_that_memory_does_not_hold_must_come_from_a_disk_that_is_fast_enough() -> None:
+    trials, less = made.records(AMOUNTS, 6), made.wanted(step=0.0, memory=200 * made.MIB)
+    seen = msgspec.structs.replace(SEEN, size=10 * 2**30)
+    held, read = (
+        advice.advice(seen, made.raced(less, AMOUNTS, trials, ram=ram, free=1.0), "answered", "")
+        for ram in (seen.size, seen.size - 1)
+    )
+    assert held.answer.recommended == read.answer.recommended == "path_generator_pool"
+    assert held.from_disk is None
+    (pool,) = (each for each in made.raced(less, AMOUNTS, trials).candidates() if each.name == "path_generator_pool")
+    an_image = statistics.fmean(pool.largest.steady.values()) / pool.largest.samples
+    assert read.from_disk
+    assert advice._from_disk(seen, made.raced(less, AMOUNTS, trials, ram=1.0), "load_all") is None, "it reads them once"
+    assert read.from_disk == pytest.approx(seen.size / seen.images / an_image)
+    assert not any("the disk must deliver" in each for each in words.answer(held))
+    (said,) = (each for each in words.answer(read) if "the disk must deliver" in each)
+    assert said.startswith("Its images take 10240 MiB, more than this machine's memory")
+    step = 1000 * an_image * less.batch
+    slow = made.raced(made.wanted(step=step, memory=200 * made.MIB), AMOUNTS, trials, ram=1.0, free=1.0)
+    assert advice._from_disk(seen, slow, "path_generator_pool") == pytest.approx(read.from_disk / 1000), "by its steps"
+
+
+def test_a_trial_that_reads_every_image_often_may_take_as_long_as_that_takes() -> None:
+    images = Path("images.json")
+    quick, slow = (made.raced(made.wanted(), AMOUNTS, [], rate=rate) for rate in (1000.0, 1.0))
+    assert quick.trial("path_generator", 64, images, 0, checked=True).deadline == race.DEADLINE
+    for checked, times in ((False, race.READ), (True, race.READ * race.CHECKED)):
+        assert slow.trial("path_generator", 100, images, 0, checked=checked).deadline >= 2 * 100 * times
+
+
+def test_a_long_step_is_slept_through_and_no_standstill() -> None:
+    for step in (0.0, 0.05, 30.0):
+        found = made.raced(made.wanted(step=step), AMOUNTS, [])
+        assert found.trial("path_generator", 64, Path("images.json"), 0, checked=True).still == 4 * step
+
+
+@pytest.mark.parametrize("alike", [True, False])
+def test_images_that_are_all_alike_have_no_order(tmp_path: Path, alike: bool) -> None:
+    files = []
+    for number in range(10):
+        made.image(tmp_path / f"{number}.png", 0 if alike else number, 24, 32)
+        files.append((str(tmp_path / f"{number}.png"), 0))
+    images = np.stack([question._decoded(path, 16, 16) for path, _ in files])
+    batches = [(images, np.zeros(10, np.int64))]
+    module = SimpleNamespace(HEIGHT=16, WIDTH=16)
+    job: Any = SimpleNamespace(inputs=SimpleNamespace(modules={"any": module}, files=files))
+    variant: Any = SimpleNamespace(name="any", build=lambda _: batches)
+    if alike:
+        question._check(job, variant, batches)
+        return
+    with pytest.raises(WrongOutputError, match="the same order as the first"):
+        question._check(job, variant, batches)
+
+
 @pytest.mark.slow
 def test_what_a_conversion_needs_counts_as_it_is_run_by_whoever_trains(results: Path, tmp_path: Path) -> None:
     side = 3000
@@ -374,7 +431,10 @@ class _Later(datetime):
 
 @pytest.mark.parametrize(
     "change",
-    ["nothing", "written over", "gone", "another version", "another commit", "another processor", "a day later"],
+    [
+        *("nothing", "written over", "replaced, with its old time", "gone", "another text", "another version"),
+        *("another commit", "another processor", "a day later"),
+    ],
 )
 def test_a_race_goes_on_only_with_the_same_images_and_software(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
@@ -385,6 +445,13 @@ def test_a_race_goes_on_only_with_the_same_images_and_software(
     if change == "written over":
         made.image(Path(files[0][0]), 7, 48, 64)
         os.utime(files[0][0], (time.time() + 60, time.time() + 60))
+    if change == "replaced, with its old time":  # as `cp -p` and `tar` do
+        time.sleep(1.1)
+        made.image(Path(files[0][0]), 7, 24, 32)
+        os.utime(files[0][0], (1e9, 1e9))
+    if change == "another text":
+        whole = made.written.stand_alone
+        monkeypatch.setattr(made.written, "stand_alone", lambda *of: f"{whole(*of)}# another\n")
     if change == "gone":
         Path(files[0][0]).unlink()
     if change == "another version":

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from loaders._probe import asked
+from loaders._probe import asked, target
 from loaders._probe.asked import LONGEST, MORE, MOST_GROWN, MOST_STEPS, _epochs
 from loaders._trial.growth import MIN_POINTS
 from loaders._trial.metrics import MemoryTrace
@@ -58,6 +58,12 @@ def test_without_a_trace_or_after_a_failure_it_gets_none() -> None:
     unread = record(memory_trace=MemoryTrace([], [], [], None), memory_growth=grown("undecided"))
     assert _epochs(unread, PLAN) == PLAN.epochs, "its worker processes were read too late"
     assert _epochs(record("failed", memory_trace=_trace()), PLAN) == PLAN.epochs
+
+
+def test_a_long_step_is_slept_through_and_no_standstill() -> None:
+    for step, still in ((None, 0.0), (0.05, 0.2), (30.0, 120.0)):
+        made = asked.Asked(target.Target("slow.py", "make", {}, "."), step=step)
+        assert made.trial().still == pytest.approx(still)
 
 
 def test_a_later_trial_whose_verdict_is_open_gets_more_epochs_too(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,6 +47,17 @@ def test_batches_whose_samples_cannot_be_told_apart_say_so() -> None:
         assert not _read([known], [known]).whole
 
 
+def test_samples_of_objects_are_compared_as_a_whole_or_not_at_all() -> None:
+    """As padded words: what is printed of a long array leaves most of it out."""
+    one, other = (np.full((2, 2000), "word", object) for _ in range(2))
+    other[0, 1000] = "another"
+    (first, second), (third, fourth) = (digests(_batch(each)) for each in (one, other))
+    assert first == second == fourth != third
+    nameless = np.full((2, 3), object(), object)
+    with pytest.raises(ValueError, match="addresses"):
+        [*digests(_batch(nameless))]
+
+
 def test_samples_of_a_sparse_tensor_are_compared_by_their_values() -> None:
     import tensorflow as tf
 

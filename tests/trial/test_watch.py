@@ -71,6 +71,14 @@ def test_a_strategy_that_stands_still_is_ended_long_before_its_deadline(
     assert (record.status, record.message) == (("ok", "") if works else ("timed_out", "stood still for 3 s; ended"))
 
 
+def test_a_trial_with_long_steps_may_stand_still_for_longer(
+    strategy: Strategy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "STILL", 2.0)
+    for still, status in ((0.0, "timed_out"), (60.0, "ok")):
+        assert strategy("time.sleep(6)\nreturn right", deadline=60.0, still=still).status == status
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not turns.AVAILABLE, reason="this system has no named pipes")
 @EACH_START

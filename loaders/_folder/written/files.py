@@ -50,10 +50,11 @@ def _refuse(error: OSError) -> None:
 
 
 def followed(directory: str, below: list[str]) -> list[str]:
-    """Return the subfolders without those that are hidden, or links to one that they lie in, which would never end."""
+    """Return the subfolders without those that are hidden, or links to one on the way to them, which would not end."""
+    way = [Path(directory), *Path(directory).parents]
 
     def leads_back(name: str) -> bool:
         link = Path(directory, name)
-        return link.is_symlink() and Path(directory).resolve().is_relative_to(link.resolve())
+        return link.is_symlink() and any(each.resolve().is_relative_to(link.resolve()) for each in way)
 
     return [name for name in below if not (name.startswith(".") or leads_back(name))]

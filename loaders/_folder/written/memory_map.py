@@ -22,7 +22,8 @@ from loaders._folder.written.image import HEIGHT, WIDTH, pixels_of
 CACHE = Path("decoded-images")
 """A folder for the decoded images. It is made, and filled when they are first asked for.
 
-Each set of images has a file there, which is never removed: what your images have been before, you may delete.
+Each set of images has a file there, which is never removed: what your images have been before, you may delete. So you
+may a file whose name has a part more than these have, while nothing decodes: a process that was killed has left it.
 """
 
 
