@@ -157,7 +157,7 @@ def cache_to_file(job: Job[Files]) -> Iterable[Batch]:
     return _batches(_mapped(_paths(job), _read, _decode).cache(str(job.directory / "cache")), job)
 
 
-@variant(only=DEFAULT)
+@variant(quick=True, only=DEFAULT)
 def snapshot_to_disk(job: Job[Files]) -> Iterable[Batch]:
     """``snapshot`` after the heavy step, uncompressed: later epochs read what the first one wrote."""
     return _batches(_mapped(_paths(job), _read, _decode).snapshot(str(job.directory), compression=None), job)
