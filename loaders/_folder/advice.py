@@ -135,14 +135,19 @@ def _disk(race: Race, name: str | None) -> float | None:
 
 def _from_disk(seen: Look, race: Race, name: str | None) -> float | None:
     """Return the bytes a second that a loader, or training with it, takes from disk where memory holds not all."""
-    found = next((each for each in race.candidates() if each.name == name), None)
-    if found is None or found.converts or not found.amounts or seen.size <= race.ram or written.keeps_all(found.name):
+    if name is None or seen.size <= race.ram or written.converts(name) or written.keeps_all(name):
         return None
-    seconds = [each / found.largest.samples for each in found.largest.steady.values()]
+    seconds = _per_image(race, name)
     if not seconds:
         return None
     an_image = max(statistics.fmean(seconds), race.wanted.step / race.wanted.batch)
     return seen.size / seen.images / an_image
+
+
+def _per_image(race: Race, name: str) -> list[float]:
+    """Return the seconds that an image takes in each steady epoch of a loader with the most images."""
+    (found,) = (each for each in race.candidates() if each.name == name)
+    return [each / found.largest.samples for each in found.largest.steady.values()] if found.amounts else []
 
 
 def _with_dropped(given: Answer, dropped: Mapping[str, str]) -> Answer:
@@ -179,8 +184,7 @@ def again(race: Race, answer: Answer, record: Record | None) -> Again | None:
     if record is None or answer.recommended is None:
         return None
     images = int(record.case["images"])
-    (candidate,) = (each for each in race.candidates() if each.name == answer.recommended)
-    per_image = [each / candidate.largest.samples for each in candidate.largest.steady.values()]
+    per_image = _per_image(race, answer.recommended)
     law = race.reckoned().laws.get(answer.recommended)
     measured = law and msgspec.structs.replace(law, besides=0.0, once=0.0)  # a trial is given the list
     metrics = record.metrics

@@ -343,7 +343,6 @@ class Race:
     def trial(self, name: str, amount: int, images: Path, index: int, *, checked: bool) -> Trial:
         """Return a trial of a loader with so many of the images that a file lists."""
         call = question.Call(str(self.directory.absolute()), str(images.absolute()), self.wanted.step)
-        decoding = (CHECKED if checked else 1.0) * READ * amount / self.rate
         return Trial(
             question=question.NAME,
             strategy=name,
@@ -353,7 +352,7 @@ class Race:
             epochs=2,
             outside=[question.FILE],
             memory_limit=machine.default_memory_limit(),
-            deadline=max(DEADLINE, LATE * decoding),
+            deadline=max(DEADLINE, LATE * (CHECKED if checked else 1.0) * self._reading(amount)),
             still=STEPS_STILL * self.wanted.step,
             checked=checked,
         )
@@ -363,16 +362,20 @@ class Race:
         self.records.append(record)
         told(record)
 
+    def _reading(self, amount: int) -> float:
+        """Return the seconds in which all cores decode so many images as often as a trial reads them."""
+        return READ * amount / self.rate
+
     def _typical(self, name: str, amount: int) -> float:
         """Return the seconds that a trial probably takes."""
         own = [each.seconds for each in self._of(name, amount)]
         others = [each.seconds for each in self.records if each.case["images"] == str(amount)]
-        return statistics.median(own or others or [READ * amount / self.rate])
+        return statistics.median(own or others or [self._reading(amount)])
 
     @property
     def needed(self) -> float:
         """The seconds that an answer takes, roughly: every loader once, and the good ones some times more."""
-        return 2 * len(written.names()) * READ * self.amounts[-1] / self.rate
+        return 2 * len(written.names()) * self._reading(self.amounts[-1])
 
     def again(self, name: str, seconds: float, told: Callable[[Record], None]) -> Record | None:
         """Run a loader on the images that were held out, checked; on all of them if none were.

@@ -171,7 +171,7 @@ def _advice(lines: Sequence[opening.Advice], found: sets.ResultSet, comparisons:
     undecided = sum(not line.strategy for line in rest)
     more = f"Besides these, {len(rest) - undecided} decided and {undecided} undecided: [results]({RESULTS.as_posix()})."
     several = (
-        "; a range over other machines is of their means"
+        f"; a range over {opening.OTHERS} is of their means"
         if any(opening.OTHERS in line.because for line in shown)
         else ""
     )

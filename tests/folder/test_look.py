@@ -93,7 +93,7 @@ def test_the_largest_images_are_weighed_one_for_each_core(tmp_path: Path, monkey
 
 
 def test_what_opencv_refuses_to_decode_takes_no_memory(tmp_path: Path) -> None:
-    """Of a hundred thousand pixels a side, all of them would be the most that is ever decoded."""
+    """Its pixels, forty thousand a side, would count as the most that is ever decoded."""
     made.folder(tmp_path, 4)
 
     def chunk(kind: bytes, data: bytes) -> bytes:

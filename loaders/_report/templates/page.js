@@ -678,9 +678,11 @@ const follow = () => {
 if (pick) {
   document.getElementById("others").hidden = false;
   pick.addEventListener("input", ({ target }) => {
-    // Where no results have all that is chosen, the other choices follow the last one.
-    const having = sets.find((each) => each.dataset[target.name] === target.value);
-    if (!chosen().length) for (const select of selects) select.value = having.dataset[select.name];
+    if (!chosen().length) {
+      // No results have all that is chosen: the other choices follow the last one.
+      const having = sets.find((each) => each.dataset[target.name] === target.value);
+      for (const select of selects) select.value = having.dataset[select.name];
+    }
     display();
     remember();
   });

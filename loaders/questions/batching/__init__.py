@@ -233,6 +233,11 @@ def _reduced(picture: NDArray[Any]) -> NDArray[np.uint8]:
     return np.asarray(cv2.resize(picture, (SIDE, SIDE), interpolation=cv2.INTER_AREA), np.uint8)
 
 
+def _levels(path: str) -> NDArray[np.uint8]:
+    """Decode and reduce an image file, which is what can be kept of it as bytes."""
+    return _reduced(_picture(path))
+
+
 def _finished(data: Files, index: int, picture: NDArray[Any]) -> NDArray[np.float32]:
     """Reduce, change and scale a decoded image."""
     return _changed(data, index, _reduced(picture))
@@ -253,16 +258,13 @@ def _changed(data: Files, index: int, reduced: NDArray[Any]) -> NDArray[np.float
 def _batch(data: Files, indices: Iterable[int]) -> tuple[Any, Any]:
     """Load the images at these indices, one after another, into one array of shape (n, 224, 224, 3)."""
     chosen = list(indices)
-    return _filled(data, chosen, _empty(len(chosen)))
+    return _filled(data, chosen, _empty(len(chosen)), _load)
 
 
 def _from_levels(data: Files, part: Iterable[int], levels: NDArray[np.uint8]) -> tuple[Any, Any]:
     """Change and scale the images at these indices of what was decoded and reduced before."""
     chosen = list(part)
-    images = _empty(len(chosen))
-    for place, index in enumerate(chosen):
-        images[place] = _changed(data, index, levels[index])
-    return images, data.labels[chosen]
+    return _filled(data, chosen, _empty(len(chosen)), lambda data, index: _changed(data, index, levels[index]))
 
 
 def _empty(count: int) -> NDArray[np.float32]:
@@ -305,10 +307,12 @@ def _from_generator(batches: Callable[[], Iterator[Batch]]) -> Any:
     return tf.data.Dataset.from_generator(batches, output_signature=signature).prefetch(tf.data.AUTOTUNE)
 
 
-def _filled(data: Files, chosen: Sequence[int], images: NDArray[np.float32]) -> tuple[Any, Any]:
+def _filled(
+    data: Files, chosen: Sequence[int], images: NDArray[np.float32], load: Callable[[Files, int], Any]
+) -> tuple[Any, Any]:
     """Load the images at these indices into an array."""
     for place, index in enumerate(chosen):
-        images[place] = _load(data, index)
+        images[place] = load(data, index)
     return images, data.labels[list(chosen)]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from loaders._registry import Batch, Job, variant
-from loaders.questions.batching import Files, _aligned, _batch, _filled, _from_generator, _parts
+from loaders.questions.batching import Files, _aligned, _batch, _filled, _from_generator, _load, _parts
 
 
 @variant(baseline=True, quick=True)
@@ -24,4 +24,4 @@ def path_generator_from_generator(job: Job[Files]) -> Iterable[Batch]:
 @variant(engine="tf.data")
 def path_generator_aligned(job: Job[Files]) -> Iterable[Batch]:
     """The same through ``from_generator``, from arrays that begin at a multiple of 64 bytes, which are not copied."""
-    return _from_generator(lambda: (_filled(job.inputs, part, _aligned(len(part))) for part in _parts(job)))
+    return _from_generator(lambda: (_filled(job.inputs, part, _aligned(len(part)), _load) for part in _parts(job)))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from loaders._registry import Batch, Job, variant
-from loaders.questions.batching import SIDE, UNCHANGED, Files, _from_levels, _load, _parts, _picture, _reduced
+from loaders.questions.batching import SIDE, UNCHANGED, Files, _from_levels, _levels, _load, _parts
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
@@ -33,7 +33,7 @@ def _write_array(job: Job[Files]) -> None:
 def _write_levels(job: Job[Files]) -> None:
     import numpy as np
 
-    _write(job, np.uint8, lambda index: _reduced(_picture(job.inputs.paths[index])))
+    _write(job, np.uint8, lambda index: _levels(job.inputs.paths[index]))
 
 
 @variant(quick=True, convert=_write_array, only=UNCHANGED)

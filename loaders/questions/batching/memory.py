@@ -12,9 +12,8 @@ from loaders.questions.batching import (
     Reiterable,
     _batch,
     _from_levels,
+    _levels,
     _parts,
-    _picture,
-    _reduced,
 )
 
 
@@ -41,5 +40,5 @@ def load_all_uint8(job: Job[Files]) -> Iterable[Batch]:
 
     levels = np.empty((len(job.inputs.paths), SIDE, SIDE, 3), np.uint8)
     for index, path in enumerate(job.inputs.paths):
-        levels[index] = _reduced(_picture(path))
+        levels[index] = _levels(path)
     return Reiterable(lambda: (_from_levels(job.inputs, part, levels) for part in _parts(job)))
