@@ -24,7 +24,7 @@ from typing import Any, ClassVar, cast
 
 from loaders import _compare, _registry
 from loaders._corpus import SIZES, Corpus, open_corpus
-from loaders._durable import remove_abandoned
+from loaders._durable import owned, remove_abandoned
 from loaders._errors import InputError
 from loaders._trial import Record, imports, log, machine
 from loaders._trial.prepare import import_ahead, import_modules, needed
@@ -169,7 +169,7 @@ class _Drain:
         with contextlib.ExitStack() as held:
             held.enter_context(log.exclusive(machine.machine_name()))
             remove_abandoned(Path(tempfile.gettempdir()), DRAINED)  # asv ends a process that takes too long
-            directory = held.enter_context(tempfile.TemporaryDirectory(prefix=f"{DRAINED}{os.getpid()}-"))
+            directory = held.enter_context(tempfile.TemporaryDirectory(prefix=owned(DRAINED)))
             prepared = asked.prepare(data, case, _compare.SEED)
             self.job = _registry.Job(data, prepared, case, _compare.SEED, directory=Path(directory))
             self.build = variant.build

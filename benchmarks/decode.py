@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from benchmarks import _base
 
-Comparison, Drain = _base.of("decode")
+Comparison, Drain = _base.of("decode", version="3")

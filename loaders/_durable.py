@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import functools
+import glob
+import hashlib
 import os
+import platform
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -36,11 +41,17 @@ def sync_tree(root: Path) -> None:
 
 
 def sync(path: Path) -> None:
-    """Sync a file to disk, or a directory's entries, without which a file that was just created may be lost."""
+    """Sync a file to disk, or a directory's entries, without which a file that was just created may be lost.
+
+    Some network file systems refuse to sync a directory (``EINVAL``), and keep its entries by themselves.
+    """
     if os.name == "posix":
         handle = os.open(path, os.O_RDONLY)
         try:
             os.fsync(handle)
+        except OSError as error:
+            if error.errno != errno.EINVAL or not path.is_dir():
+                raise
         finally:
             os.close(handle)
 
@@ -53,18 +64,40 @@ def temporary_beside(place: Path) -> Iterator[Path]:
     """
     place.parent.mkdir(parents=True, exist_ok=True)
     remove_abandoned(place.parent, BUILDING)
-    temporary = Path(tempfile.mkdtemp(prefix=f"{BUILDING}{os.getpid()}-", dir=place.parent))
+    temporary = Path(tempfile.mkdtemp(prefix=owned(BUILDING), dir=place.parent))
     try:
         yield temporary
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
+@functools.cache
+def _where() -> str:
+    """Return what tells process ids of this machine, or container, from those of others that see the same files.
+
+    It begins with a letter: versions before this had the process id in its place.
+    """
+    try:
+        namespace = str(Path("/proc/self/ns/pid").readlink())
+    except OSError:
+        namespace = ""
+    return f"h{hashlib.sha256(f'{platform.node()} {namespace}'.encode()).hexdigest()[:8]}"
+
+
+def owned(prefix: str) -> str:
+    """Return a prefix for a directory of this process, by which ``remove_abandoned`` will know it."""
+    return f"{prefix}{_where()}-{os.getpid()}-"
+
+
 def remove_abandoned(directory: Path, prefix: str) -> None:
-    """Remove what killed processes left behind: directories named with the prefix and the id of an ended process."""
+    """Remove what killed processes left behind: directories ``owned`` by an ended process of this machine.
+
+    Machines and containers that share a directory have process ids of their own, and their directories are left alone.
+    """
     import psutil
 
-    for path in directory.glob(f"{prefix}*"):
-        pid, *ending = path.name.removeprefix(prefix).split("-")
+    ours = f"{prefix}{_where()}-"
+    for path in directory.glob(f"{glob.escape(ours)}*"):
+        pid, *ending = path.name.removeprefix(ours).split("-")
         if ending and pid.isdecimal() and not psutil.pid_exists(int(pid)):
             shutil.rmtree(path, ignore_errors=True)

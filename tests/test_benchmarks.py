@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import os
 import subprocess
 import sys
 import tempfile
@@ -21,6 +22,7 @@ import benchmarks.selection
 from benchmarks import _base
 from loaders import _compare, _registry
 from loaders._corpus import Corpus
+from loaders._durable import owned
 from loaders._errors import InputError
 from loaders._trial import Record, log
 from loaders._trial.metrics import Metrics
@@ -255,7 +257,8 @@ def test_what_a_killed_drain_has_left_is_removed_by_the_next(tmp_path: Path, mon
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    (tmp_path / f"loaders-drain-{ended.pid}-left").mkdir()
+    ours = owned(_base.DRAINED).removesuffix(f"{os.getpid()}-")
+    (tmp_path / f"{ours}{ended.pid}-left").mkdir()
     drain: Any = benchmarks.selection.Drain()
     drain.setup("permutation_index")
     (there,) = tmp_path.glob("loaders-drain-*")

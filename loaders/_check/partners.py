@@ -11,6 +11,7 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
+from loaders import _durable
 from loaders._errors import InputError
 from loaders._trial import turns
 from loaders._trial.launch import SCRATCH, scratch
@@ -40,7 +41,7 @@ def play(partners: Sequence[Partner[Found]]) -> tuple[list[Found], list[turns.Tu
     """
     with contextlib.ExitStack() as open_:
         try:
-            own = tempfile.TemporaryDirectory(prefix=f"{SCRATCH}{os.getpid()}-", dir=scratch())
+            own = tempfile.TemporaryDirectory(prefix=_durable.owned(SCRATCH), dir=scratch())
             place = Path(open_.enter_context(own))
             given = [turns.Turns(place / name) for name in ("first", "second")]
         except OSError as error:

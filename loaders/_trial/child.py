@@ -135,8 +135,11 @@ def measure(
             looks.append(machine.activity())
         looked += time.thread_time() - begun
 
+    def instruments() -> float:
+        return looked + fast.used + (tracer.used if tracer is not fast else 0.0)
+
     def used_so_far() -> float:
-        return cpu_time() - cpu_before - looked + cpu_time_of_children()
+        return cpu_time() - cpu_before - instruments() + cpu_time_of_children()
 
     def slow_down(last: timing.Timeline) -> float:
         """End the measurement with the fast consumer, and return how slow the next one is."""
@@ -168,13 +171,17 @@ def measure(
         slow=then,
         begin=look,
     )
+    if then is None:
+        used = used_so_far()
     if came is not None:
         came = (machine.received() or came) - came
     roles = {name: now - roles[name] for name, now in _roles(job).items()}
+    if roles:
+        roles["client"] -= instruments()
     held = _held(job, above)
     highest = above.peak()
     if then is None:
-        peak, used = highest, used_so_far()
+        peak = highest
         look(prepared.epochs)
     tell(Timed())
     slow_epoch = timelines.pop() if then else None
@@ -189,7 +196,8 @@ def measure(
             os._exit(1)
         product.extend(kept)
         further.extend(more)
-        return timing.cut(more, passes)[1:] if passes > 1 else more
+        # With fewer batches than passes there is none to cut off: ``check`` will say how many samples are missing.
+        return timing.cut(more, passes)[1:] or more if passes > 1 else more
 
     def to_be_read() -> None:
         nonlocal built

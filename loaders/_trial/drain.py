@@ -36,12 +36,16 @@ BUSYWORK = bytes(2**20)
 
 
 class Tracer:
-    """Reads memory between batches, as often as 2 % of the time allows."""
+    """Reads memory between batches, as often as 2 % of the time allows.
+
+    ``used`` is the processor time in seconds that all readings took.
+    """
 
     def __init__(
         self, read: Callable[[], tuple[Held, int, int]], clock: Callable[[], float] = time.perf_counter
     ) -> None:
         self.points: list[tuple[int, float, Held, int, int]] = []
+        self.used = 0.0
         self._read = read
         self._clock = clock
         self._next = 0.0
@@ -59,6 +63,7 @@ class Tracer:
         begun = time.thread_time()
         resident, in_use, held = self._read()
         used = time.thread_time() - begun
+        self.used += used
         after = self._clock()
         self.points.append((step, now, resident, in_use, held))
         # One slow reading (the machine was busy) must not leave a gap of a second in the trace.
@@ -226,7 +231,20 @@ def touch(batch: Any) -> int:
     if numpy := sys.modules.get("numpy"):  # without it there are no arrays
         for feature in features:
             if isinstance(feature, numpy.ndarray) and feature.nbytes > PAGE and feature.dtype.kind in "biufc":
-                flat = feature.ravel(order="K")  # of a view whose axes are in another order, no copy
-                numpy.maximum.reduce(flat[:: max(1, PAGE // feature.itemsize)])
+                numpy.maximum.reduce(_of_each_page(feature), axis=None)
     first = features[0]
     return int(first.shape[0]) if hasattr(first, "shape") else len(first)
+
+
+def _of_each_page(array: Any) -> Any:
+    """Return a value from every page of an array, whatever the order of its axes, without a copy of it.
+
+    To flatten a part of another array, or one that is read backwards, would copy it: each of their axes is stepped
+    through by itself. That takes up to twice as many values, so the others are taken as the block that they are.
+    """
+    block = array
+    if not array.flags.c_contiguous:
+        block = array.transpose(sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis])))
+    if block.flags.c_contiguous:
+        return block.reshape(-1)[:: max(1, PAGE // array.itemsize)]
+    return array[tuple(slice(None, None, max(1, PAGE // max(1, abs(stride)))) for stride in array.strides)]

@@ -104,7 +104,6 @@ class Forks:
             server = self._server_of(trial)
             if server.reason:
                 raise InputError(f"trials cannot be forked: {server.reason}; {WITHOUT}")
-            record = None
             with contextlib.suppress(LostServerError):
                 record = run_trial(trial, corpus, server=server, **how)
             if record and not (record.status == "failed" and server.is_lost):

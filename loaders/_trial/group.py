@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +19,8 @@ import psutil
 
 ROOT = Path("/sys/fs/cgroup")
 OWN = Path("/proc/self/cgroup")
-PREFIX = "loaders-"
+PREFIX, OURS = "loaders-", re.compile(r"loaders-(\d+)-[0-9a-f]+")
+"""How the groups of trials are called; others may call theirs something like it."""
 
 MEMORY = {
     "": ("", "memory.max", "memory.current", "file", "shmem"),
@@ -107,7 +109,7 @@ def _groups(controller: str, root: Path) -> Iterator[Path]:
         if controller in controllers.split(","):
             # In a container the path may be that of the host; its own group is then what is mounted.
             for inner in {Path(own.strip("/")), *Path(own.strip("/")).parents}:
-                if not inner.name.startswith(PREFIX):
+                if not OURS.fullmatch(inner.name):
                     yield root / inner
 
 
@@ -123,8 +125,8 @@ def _limit_of(group: Path, limit: str, used: str, cached: str, shared: str) -> I
 def _remove_abandoned(place: Path) -> None:
     """Remove the groups of commands that were killed before they could."""
     for left in place.glob(f"{PREFIX}*"):
-        pid = left.name.removeprefix(PREFIX).partition("-")[0]
-        if pid.isdecimal() and not psutil.pid_exists(int(pid)):
+        ours = OURS.fullmatch(left.name)
+        if ours and not psutil.pid_exists(int(ours[1])):
             with contextlib.suppress(OSError):
                 left.rmdir()
 
@@ -135,7 +137,12 @@ def held(group: Path) -> bool:
 
 
 def out_of_memory(group: Path) -> bool:
-    """Whether the kernel has ended the group at its memory limit."""
+    """Whether the kernel has ended the group at its own memory limit."""
+    return _field(group / "memory.events", "oom") > 0 and was_killed(group)
+
+
+def was_killed(group: Path) -> bool:
+    """Whether the kernel has ended a process of the group for want of memory, wherever there was none left."""
     return _field(group / "memory.events", "oom_kill") > 0
 
 

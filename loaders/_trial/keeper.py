@@ -169,13 +169,17 @@ def children_of(pid: int) -> list[int] | None:
     This takes microseconds, in which hardly any process ends that has just been started
     (https://man7.org/linux/man-pages/man5/proc_pid_task.5.html).
     """
-    found: list[int] = []
+    found: list[int] | None = None
     try:
-        for task in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 - pathlib is not imported for this
-            with open(f"/proc/{pid}/task/{task}/children", "rb") as file:  # noqa: PTH123
-                found += map(int, file.read().split())
+        tasks = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - pathlib is not imported for this
     except (FileNotFoundError, ProcessLookupError):
         return None
+    for task in tasks:
+        try:
+            with open(f"/proc/{pid}/task/{task}/children", "rb") as file:  # noqa: PTH123
+                found = [*(found or ()), *map(int, file.read().split())]
+        except (FileNotFoundError, ProcessLookupError):  # this thread has ended: the others go on
+            continue
     return found
 
 

@@ -23,7 +23,7 @@ from typing import Any, Protocol
 import msgspec
 import psutil
 
-from loaders._durable import remove_abandoned
+from loaders._durable import owned, remove_abandoned
 from loaders._errors import InputError
 from loaders._trial import group as groups
 from loaders._trial import keeper, machine, pagecache, workers
@@ -95,9 +95,7 @@ def place(memory_limit: int | None, tasks: int) -> Iterator[Place]:
             raise no_room()
         where = scratch()
         remove_abandoned(Path(where), SCRATCH)
-        directory = tempfile.TemporaryDirectory(
-            prefix=f"{SCRATCH}{os.getpid()}-", dir=where, ignore_cleanup_errors=True
-        )
+        directory = tempfile.TemporaryDirectory(prefix=owned(SCRATCH), dir=where, ignore_cleanup_errors=True)
     except OSError as error:
         raise InputError(
             f"cannot make a directory for the trial: {error.strerror or error}; "
@@ -359,17 +357,30 @@ class Server:
                     pipe.close()
 
 
+def interpreter() -> tuple[str, dict[str, str]]:
+    """Return the interpreter of a fresh trial, and the variables that it needs.
+
+    In a virtual environment on Windows, ``python.exe`` starts another one and waits for it: every trial would seem to
+    have a worker. That other one finds the environment by a variable, as CPython's ``popen_spawn_win32`` has it.
+    """
+    base = getattr(sys, "_base_executable", sys.executable)
+    if sys.platform != "win32" or base == sys.executable:
+        return sys.executable, {}
+    return base, {"__PYVENV_LAUNCHER__": sys.executable}
+
+
 @contextlib.contextmanager
 def fresh(trial: Trial, place: Place) -> Iterator[Running]:
     """Run a trial in a new interpreter; nothing of it is left running afterwards."""
+    python, needed = interpreter()
     with place.printed.open("ab") as printed:
         process = subprocess.Popen(
-            [sys.executable, keeper.__file__, str(os.getpid()), str(place.report), str(place.group or "")],
+            [python, keeper.__file__, str(os.getpid()), str(place.report), str(place.group or "")],
             stdin=subprocess.PIPE,
             stdout=printed,
             stderr=printed,
             cwd=place.directory,
-            env={**_variables(trial.variables, pinned=trial.pinned), "TMPDIR": str(place.directory)},
+            env={**_variables(trial.variables, pinned=trial.pinned), **needed, "TMPDIR": str(place.directory)},
             start_new_session=True,  # Ctrl-C reaches the parent alone, which then ends the tree
         )
     running = Fresh(process)

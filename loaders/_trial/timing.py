@@ -161,7 +161,7 @@ with 47 batches, 12 of 20 with 20, interleaved on the first of these processors,
 
 def slow_step(timeline: Timeline, count: int) -> float:
     """Return the seconds that a slow consumer spends on each batch, after a fast one's epoch of several passes."""
-    return max(SLOWER * epoch_time(timeline) / count / batches(timeline, count), LEAST_STEP)
+    return max(SLOWER * epoch_time(timeline) / count / max(1, batches(timeline, count)), LEAST_STEP)
 
 
 def slow_batches(timeline: Timeline, count: int, step: float | None = None) -> int:

@@ -17,6 +17,7 @@ import psutil
 
 from loaders import _interrupt
 from loaders._corpus import Corpus
+from loaders._errors import InputError
 from loaders._trial import assemble, imports, launch, machine, memory, turns
 from loaders._trial import group as groups
 from loaders._trial.launch import LostServerError, Place, Running, Server
@@ -39,6 +40,8 @@ TASKS = 32 * PROCESSES
 
 PRINTED = 2**24
 """Limit in bytes on a trial's printed output; beyond it the output is discarded, so that it cannot fill the disk."""
+
+ELSEWHERE = "ended by the kernel, as memory ran out on the machine or in a group that holds others too"
 
 FULL = "no room is left where trials work (TMPDIR)"
 
@@ -145,11 +148,16 @@ def least_disturbed(run: Callable[[], _Tried], repeats: int) -> tuple[_Tried, in
     """Repeat a run that was robbed of processor time, so often at most; return the least disturbed, and their number.
 
     A run with steady epochs is not repeated, as it repeats these itself (``loaders._trial.steady``, which says why the
-    choice is fair). Nor is one that does not end well; if a repeat does not, that is what is returned.
+    choice is fair). Nor is one that does not end well; if a repeat does not, that is what is returned. If none can be
+    run, as the disk is full or the server has ended, what was measured stays.
     """
     tried, tries = run(), 1
     while tries <= repeats and tried.outcome.metrics.steady_time is None and is_robbed(tried.disturbance):
-        again, tries = run(), tries + 1
+        try:
+            again = run()
+        except (InputError, LostServerError):
+            break
+        tries += 1
         if again.taken is None or tried.taken is None or again.taken < tried.taken:
             tried = again
     return tried, tries
@@ -221,6 +229,8 @@ def _attempt(trial: Trial, server: Server | None) -> _Tried:
             ended = Outcome(
                 "over_budget", f"held more than the {_mib(trial.memory_limit or 0)} allowed; ended by the kernel"
             )
+        elif group and not ended and groups.was_killed(group):
+            ended = Outcome("failed", ELSEWHERE)
         progress, said = _read(place.report)
         if isinstance(said, Imported):
             return _Tried(Outcome("failed"), seen, progress, said.modules)

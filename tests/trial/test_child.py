@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -68,21 +69,55 @@ def test_an_epoch_of_one_object_that_is_repeated_must_deliver_as_much(strategy: 
     assert record.message.startswith("delivered 100 samples in epoch 1 and 75 in epoch 6"), record.message
 
 
-def test_looking_for_child_processes_is_not_in_the_processor_time(strategy: Strategy) -> None:
+@pytest.mark.parametrize(
+    ("imported", "instrument"),
+    [("psutil", "psutil.Process.children"), ("loaders._trial.memory", "loaders._trial.memory.AboveBaseline.read")],
+)
+def test_looking_for_child_processes_and_at_memory_is_not_in_the_processor_time(
+    strategy: Strategy, imported: str, instrument: str
+) -> None:
     takes_long = (
-        "import psutil, time\n"
-        "look = psutil.Process.children\n"
+        f"import {imported}, time\n"
+        f"look = {instrument}\n"
         "def takes_long(*given, **named):\n"
         "    until = time.thread_time() + 0.5\n"
         "    while time.thread_time() < until:\n"
         "        pass\n"
         "    return look(*given, **named)\n"
-        "psutil.Process.children = takes_long"
+        f"{instrument} = takes_long"
     )
     record = strategy("return right", also=takes_long)
     assert record.status == "ok", record.message
     assert record.metrics.cpu_time is not None
     assert record.metrics.cpu_time < 0.5
+
+
+READ_ONCE = """
+from loaders import variant
+
+@variant(question="read_order")
+def planted(job):
+    \"\"\"Planted by a test: an object that can be read once, whatever it says.\"\"\"
+    class Once:
+        left = [[0]] * 40
+        def __iter__(self):
+            while self.left:
+                yield self.left.pop()
+    return Once()
+"""
+
+
+def test_what_delivers_less_when_it_is_read_once_more_is_wrong_and_not_waited_for(
+    tmp_path: Path, corpus: Corpus
+) -> None:
+    """Four passes are one reading, and the next one has not as many batches."""
+    file = tmp_path / "planted.py"
+    file.write_text(READ_ONCE)
+    case = _registry.find_question("read_order").default_case
+    trial = Trial("read_order", "planted", case, str(corpus.root), 1, epochs=4, outside=[str(file)], deadline=60.0)
+    record = run_trial(msgspec.structs.replace(trial, slow=False), corpus)
+    assert record.status == "wrong_output"
+    assert record.message == "delivered 40 samples in epoch 1 and 0 in epoch 2"
 
 
 HAS_A_WORKER = """

@@ -4,14 +4,24 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pytest
 
-from loaders._trial.drain import TRACE_POINTS, Slow, Tracer, cpu_time, cpu_time_of_children, drain, touch
+from loaders._trial.drain import (
+    PAGE,
+    TRACE_POINTS,
+    Slow,
+    Tracer,
+    _of_each_page,
+    cpu_time,
+    cpu_time_of_children,
+    drain,
+    touch,
+)
 from loaders._trial.memory import Held
 from loaders._trial.timing import Timeline, epoch_time, first_batch_time
 
@@ -208,6 +218,39 @@ def test_touching_copies_no_view_whose_axes_are_in_another_order() -> None:
     finally:
         tracemalloc.stop()
     assert most < picture.nbytes / 4
+
+
+VIEWS = {
+    "a crop": lambda picture: picture[64:448, 128:896],
+    "mirrored": lambda picture: picture[:, ::-1],
+    "other channels": lambda picture: picture[..., ::-1],
+}
+"""Of pictures of 512 by 1024 pixels."""
+
+
+@pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
+def test_touching_copies_no_part_of_another_array(view: Callable[[Any], Any]) -> None:
+    """What ``to=crop`` delivers where all is decoded: the copy would count as the loader's time."""
+    import tracemalloc
+
+    picture = view(np.ones((512, 1024, 3), np.uint8))
+    touch(picture)  # what is made once
+    tracemalloc.start()
+    try:
+        assert touch(picture) == len(picture)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < picture.nbytes / 16
+
+
+@pytest.mark.parametrize("view", [*VIEWS.values(), lambda picture: picture.transpose(2, 0, 1)], ids=[*VIEWS, "turned"])
+def test_touching_reads_a_value_of_every_page(view: Callable[[Any], Any]) -> None:
+    """Each value tells the page that it lies in, as a line of the picture is three pages."""
+    picture = np.arange(512 * 1024 * 3, dtype=np.int32).reshape(512, 1024, 3) * 4 // PAGE
+    touched = _of_each_page(view(picture))
+    assert set(touched.flat) == set(view(picture).flat)
+    assert touched.size < picture.size / 100
 
 
 def test_reading_memory_costs_two_percent_at_most() -> None:

@@ -87,6 +87,8 @@ class TestGroup:
         (tmp_path / "cpu.stat").write_text("usage_usec 123\n")
         (tmp_path / "memory.events").write_text("oom 1\noom_kill 3\n")
         assert (group.held(tmp_path), group.out_of_memory(tmp_path)) == (True, True)
+        (tmp_path / "memory.events").write_text("oom 0\noom_kill 1\n")  # memory ran out elsewhere
+        assert (group.out_of_memory(tmp_path), group.was_killed(tmp_path)) == (False, True)
         gone = tmp_path / "gone"  # a keeper removes it if its server has ended
         assert (group.held(gone), group.out_of_memory(gone)) == (False, False)
 
@@ -99,6 +101,7 @@ GIB = 2**30
     [
         ("0::/app.slice/terminal.scope", "app.slice", ""),  # of a parent
         ("0::/app.slice/loaders-1-ab", "app.slice", ""),  # of a trial, whose own limit is another matter
+        ("0::/loaders-of-others.service", "loaders-of-others.service", ""),
         ("0::/", "", ""),  # in a container
         ("4:memory:/docker/1a2b", "memory", "memory"),
     ],

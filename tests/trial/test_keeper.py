@@ -45,6 +45,19 @@ def test_no_child_process_outlives_its_trial(strategy: Strategy, tmp_path: Path,
     assert all(map(_gone, started))
 
 
+@pytest.mark.skipif(keeper.children_of(os.getpid()) is None, reason="the kernel does not list children")
+def test_children_are_found_though_a_thread_ends_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = os.listdir
+    monkeypatch.setattr(os, "listdir", lambda path: ["4194304999", *listed(path)])
+    child = subprocess.Popen(["sleep", "100"])
+    try:
+        assert child.pid in (keeper.children_of(os.getpid()) or [])
+    finally:
+        child.kill()
+        child.wait()
+    assert keeper.children_of(child.pid) is None
+
+
 @EACH_START
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a keeper")
 @EACH_END

@@ -86,6 +86,21 @@ def test_a_process_finds_this_package(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no such directory")
+@pytest.mark.parametrize(
+    ("system", "base", "started"),
+    [("win32", "C:/python.exe", "C:/python.exe"), ("win32", "venv", "venv"), ("linux", "/usr/bin/python", "venv")],
+)
+def test_a_trial_in_a_virtual_environment_on_windows_is_no_worker_of_another(
+    monkeypatch: pytest.MonkeyPatch, system: str, base: str, started: str
+) -> None:
+    monkeypatch.setattr(sys, "platform", system)
+    monkeypatch.setattr(sys, "executable", "venv")
+    monkeypatch.setattr(sys, "_base_executable", base)
+    found, variables = launch.interpreter()
+    assert found == started
+    assert variables == ({} if started == "venv" else {"__PYVENV_LAUNCHER__": "venv"})
+
+
 def test_without_room_for_a_place_it_is_said_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
     with pytest.raises(InputError, match="name another directory in TMPDIR"), launch.place(None, TASKS):

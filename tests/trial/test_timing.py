@@ -167,6 +167,13 @@ def test_a_slow_consumer_lets_a_buffer_fill_and_does_not_take_for_ever(
     assert taken == (7 if seconds == 10 else 10 // passes), "after twenty seconds it takes no more"
 
 
+def test_a_consumer_of_nothing_has_a_step_too() -> None:
+    """What delivers nothing is wrong, and that must be what is said of it."""
+    nothing = _epoch(0.0, 0.0, 0.0, batches=0)
+    assert slow_step(nothing, 1) == pytest.approx(0.01)
+    assert slow_batches(nothing, 1) == 0
+
+
 def test_a_steady_epoch_is_closed_before_the_next_and_that_takes_its_mean() -> None:
     """Most take a millisecond or nothing, some as long again as the epoch: a median would leave these out."""
     epochs = [_epoch(10.0 * each, 0.1, 0.1) for each in range(5)]

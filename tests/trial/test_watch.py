@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from loaders._trial import group, turns, watch
+from loaders._errors import InputError
+from loaders._trial import group, launch, turns, watch
 from loaders._trial.metrics import Disturbance, Metrics
 from loaders._trial.record import SAID, Outcome, Record
 from loaders._trial.steady import REPEATS, TURN
@@ -152,6 +153,10 @@ def test_what_the_kernel_ends_at_its_limit_is_over_budget(
     record = strategy("os.kill(os.getpid(), 9)", memory_limit=2**30)
     assert record.status == "over_budget", record.message
     assert "1024 MiB allowed; ended by the kernel" in record.message
+    # Memory may run out elsewhere: on the machine, or in a group above that holds others too.
+    (tmp_path / "memory.events").write_text("low 0\noom 0\noom_kill 1\n")
+    record = strategy("os.kill(os.getpid(), 9)", memory_limit=2**30)
+    assert (record.status, record.message) == ("failed", watch.ELSEWHERE)
 
 
 @EACH_START
@@ -281,6 +286,23 @@ def test_the_least_disturbed_of_three_runs_is_kept(runs: list[watch._Tried], kep
     found, made = watch.least_disturbed(lambda: next(ahead), REPEATS)
     assert (runs.index(found), made) == (kept, tries)
     assert next(ahead, None) is None
+
+
+@pytest.mark.parametrize("error", [InputError("no room is left"), launch.LostServerError()])
+def test_what_was_measured_stays_where_no_repeat_can_be_run(error: Exception) -> None:
+    robbed = _run(0.5)
+    ahead: list[watch._Tried | Exception] = [robbed, error]
+
+    def run() -> watch._Tried:
+        found = ahead.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    assert watch.least_disturbed(run, REPEATS) == (robbed, 1)
+    ahead.append(error)
+    with pytest.raises(type(error)):
+        watch.least_disturbed(run, REPEATS)
 
 
 def test_without_repeats_the_first_run_is_kept() -> None:
