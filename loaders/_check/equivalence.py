@@ -119,8 +119,8 @@ class OfStrategy(msgspec.Struct, frozen=True):
 
     @property
     def fails_forked(self) -> bool:
-        """Whether it has failed in forks repeatedly and never in a fresh process."""
-        return self.failed["forked"] >= REPEATEDLY and not self.failed["fresh"]
+        """Whether it has failed in forks repeatedly, and more often than in fresh processes."""
+        return self.failed["forked"] >= REPEATEDLY and self.failed["forked"] > self.failed["fresh"]
 
     def beyond(self, metric: str) -> bool:
         """Whether a figure's whole interval lies beyond its margin."""
@@ -375,7 +375,11 @@ def sentences(each: Equivalence) -> list[str]:
             said.append(f"{what}: {len(unsure)} of {len(known)} strategies are not shown to be within {margin}.")
         elif unsure:
             said.append(f"{what}: not shown to be within the margin for {', '.join(unsure)}.")
-    failing = [one.strategy for one in each.strategies if one.fails_forked]
-    if failing:
-        said.append(f"{each.question}: only forked trials fail of {', '.join(failing)}.")
+    failing = [one for one in each.strategies if one.fails_forked]
+    for how, names in (
+        ("only forked trials fail", [one.strategy for one in failing if not one.failed["fresh"]]),
+        ("forked trials fail more often", [one.strategy for one in failing if one.failed["fresh"]]),
+    ):
+        if names:
+            said.append(f"{each.question}: {how} of {', '.join(names)}.")
     return said

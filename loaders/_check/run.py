@@ -71,6 +71,10 @@ class Subject(msgspec.Struct, frozen=True):
     environments: str = ""
 
 
+UNCONFIRMED = ("undecided", "no difference")
+"""Verdicts that confirm no difference."""
+
+
 class Outcome(msgspec.Struct, frozen=True):
     """What a check found out about one strategy.
 
@@ -128,7 +132,7 @@ class _State:
         self.judged: Outcome | None = None
         self.paired: dict[Figure, list[Block]] = {}
         self.differences: dict[Figure, Difference | None] = {}
-        self.seen: dict[tuple[Figure, str], Judgement] = {}  # at the last look; times by their metric
+        self.seen: dict[tuple[Figure, str], tuple[Judgement, int]] = {}  # with its last look; times by their metric
         self.failed: dict[str, list[str]] = {"a": [], "b": []}
         self.skips: dict[str, str] = {}
         self.why_not = NONE_RAN
@@ -238,16 +242,19 @@ class _State:
     def _judged(self, figure: Figure, questions: int) -> Judgement:
         """Judge a figure at the last look that its blocks reach.
 
-        A verdict that was reached stays: its look has its share of the chance of error. And between looks there is
-        none, as a judgement after each block would be a look more.
+        A verdict that was reached stays: its look has its share of the chance of error. "No difference" alone, which
+        needs less, gives way to a difference that a later look confirms: that look has its share too. Between looks
+        there is none, as a judgement after each block would be a look more.
         """
         blocks, key = self.blocks(figure), (figure, self._time_metric if figure == "time" else "")
         at = max((look for look in LOOKS if look <= len(blocks)), default=len(blocks))
-        known = self.seen.get(key)
-        if known is None or (known.verdict == "undecided" and known.blocks < at):
+        known, looked = self.seen.get(key, (None, 0))
+        if known is None or (known.verdict in UNCONFIRMED and looked < at):
             others = [each.difference(figure) for each in self.every if each is not self]
-            known = judge(figure, blocks[:at], questions, [each for each in others if each])
-            self.seen[key] = known
+            found = judge(figure, blocks[:at], questions, [each for each in others if each])
+            if known is None or known.verdict == "undecided" or found.verdict not in UNCONFIRMED:
+                known = found
+            self.seen[key] = known, at
         return known
 
     @property

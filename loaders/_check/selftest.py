@@ -21,7 +21,7 @@ import msgspec
 
 from loaders._check import run as checking
 from loaders._check.judge import EFFICIENCY, FAMILY, LOOKS, TIME_MARGIN, TRIMMED, Figure
-from loaders._check.run import Outcome, Subject
+from loaders._check.run import UNCONFIRMED, Outcome, Subject
 from loaders._check.trials import Runs
 from loaders._errors import CHANGED, InputError
 from loaders._trial import log, machine
@@ -90,7 +90,7 @@ class Tally(msgspec.Struct, frozen=True):
     verdicts
         How often each verdict occurred; for a kind with nothing planted, over both figures.
     alarms
-        Checks that confirmed a regression.
+        Checks that confirmed a regression; where nothing is planted, any difference.
     blocks
         The number of blocks of each check, in order.
     spread
@@ -285,11 +285,17 @@ def tally(kind: Kind, outcomes: Sequence[Outcome]) -> Tally:
         kind.name,
         len(outcomes),
         {verdict: verdicts.count(verdict) for verdict in dict.fromkeys(verdicts)},
-        sum(outcome.is_regression for outcome in outcomes),
+        sum(_is_alarm(kind, outcome) for outcome in outcomes),
         [max((each.blocks for each in outcome.judgements), default=0) for outcome in outcomes],
         known[len(known) // 2] if known else None,
         outcomes[-1].start if outcomes else "fresh",
     )
+
+
+def _is_alarm(kind: Kind, outcome: Outcome) -> bool:
+    """Whether a check has confirmed what is planted, or any difference where nothing is."""
+    differs = any(each.verdict not in UNCONFIRMED for each in outcome.judgements)
+    return outcome.is_regression or (kind.twin == kind.same and differs)
 
 
 HEADINGS = ("planted", "checks", "found", "95 % interval", "blocks", "verdicts")

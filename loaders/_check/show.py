@@ -96,6 +96,9 @@ def summary(outcomes: Sequence[Outcome]) -> str:
         said.append(f"whether B fails more often is undecided: {', '.join(may_fail)}")
     if unmeasured:
         said.append(f"not measured: {', '.join(unmeasured)}")
+    for figure in ("time", "memory"):
+        if blind := [each.name for each in outcomes if each.judgements and getattr(each, figure) is None]:
+            said.append(f"{figure} not judged, as it could not be read: {', '.join(blind)}")
     for why in sorted({each.skipped for each in outcomes} - {"", LEFT_OUT}):
         names = [each.name for each in outcomes if each.skipped == why]
         said.append(f"skipped ({why}): {', '.join(names)}")

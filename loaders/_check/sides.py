@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -191,18 +193,36 @@ def _environment(root: Path) -> Path:
     """Make an environment with a tree's own dependencies."""
     place = root / ".venv"
     python = place / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    made = place / ".made"
-    if made.exists():
+    made, here, constraints = place / ".made", _installed(), root / ".constraints.txt"
+    if made.exists() and made.read_text("utf-8") == here:
         return python
+    shutil.rmtree(place, ignore_errors=True)
+    constraints.write_text(here, "utf-8")
     install = [str(python), "-m", "pip", "install", "--quiet", str(root)]
-    for command in ([sys.executable, "-m", "venv", str(place)], install):
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise InputError(f"cannot install the dependencies of {root}: {done.stderr.strip()[-500:]}")
-    made.touch()
+    done = _done(sys.executable, "-m", "venv", str(place))
+    if not done.returncode and (done := _done(*install, "--constraint", str(constraints))).returncode:
+        done = _done(*install)  # its dependencies do not go with what is installed here
+    if done.returncode:
+        raise InputError(f"cannot install the dependencies of {root}: {done.stderr.strip()[-500:]}")
+    made.write_text(here, "utf-8")
     return python
 
 
+def _done(*command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def _installed() -> str:
+    """Return the versions that are installed here, as pip's constraints.
+
+    With them, the other side's packages differ from these in what its list of dependencies asks for, and in no more.
+    """
+    found = {each.name: each.version for each in importlib.metadata.distributions() if each.name}
+    return "".join(f"{name}=={version}\n" for name, version in sorted(found.items()) if name != PACKAGE)
+
+
 def _dependencies(root: Path) -> list[str]:
+    """Return what a tree asks for; its order says nothing."""
     path = root / DEPENDENCIES
-    return tomllib.loads(path.read_text("utf-8")).get("project", {}).get("dependencies", []) if path.exists() else []
+    asked = tomllib.loads(path.read_text("utf-8")) if path.exists() else {}
+    return sorted(asked.get("project", {}).get("dependencies", []))

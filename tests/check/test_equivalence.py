@@ -191,6 +191,14 @@ def test_a_strategy_that_fails_only_in_forks_is_no_equivalence() -> None:
         for each in fresh
     ]
     assert _only(both).verdict == "same"
+    once = [
+        msgspec.structs.replace(each, status="failed", metrics=Metrics())
+        if each.strategy == "bad" and each.process == "fresh" and each.round == 5
+        else each
+        for each in broken
+    ]
+    assert _only(once).verdict == "different", "a fresh trial that fails by chance hides nothing"
+    assert equivalence.sentences(_only(once)) == ["batching: forked trials fail more often of bad."]
 
 
 def test_an_unfinished_round_counts_only_for_the_strategies_that_have_finished_it() -> None:

@@ -55,6 +55,30 @@ def test_blocks_are_a_b_b_a_and_both_sides_draw_alike() -> None:
     assert found["x"].memory.verdict == "no difference"
 
 
+def test_no_difference_gives_way_to_one_that_a_later_look_confirms() -> None:
+    """3 % slower is within 5 % at the first look, and beyond 2 % at a later one: memory asks for the blocks between."""
+    clock = Clock()
+    usual = clock.subject("x", 1.0, 1.0)
+
+    def slower(seed: int) -> dict[str, Any]:
+        record = usual.b(seed)
+        record["metrics"]["epoch_time"] = 1.03 * (1.004 if seed % 2 else 1 / 1.004)
+        record["metrics"]["peak_memory"] = (10 if seed % 2 else 18) * MIB
+        return record
+
+    subject = msgspec.structs.replace(usual, b=slower)
+    first = _run(clock, subject, seconds=4 * LOOKS[0])["x"].time
+    assert first
+    assert (first.verdict, first.blocks) == ("no difference", LOOKS[0])
+    found = _run(clock, subject)["x"].time
+    assert found
+    assert found.verdict == "slower"
+    assert found.blocks in LOOKS[1:]
+    same = _run(clock, usual)["x"].time
+    assert same
+    assert (same.verdict, same.blocks) == ("no difference", LOOKS[0]), "and stays where none does"
+
+
 def _in_turn(clock: Clock, name: str, a: float, b: float, **of_b: Any) -> Subject:
     whole = clock.subject(name, a, b, **of_b)
     return msgspec.structs.replace(whole, in_turn=lambda seed: [whole.a(seed), whole.b(seed)])

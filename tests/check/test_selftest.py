@@ -16,13 +16,14 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest, norm
 
 from loaders._check import selftest, sides, trials
-from loaders._check.judge import Block, judge
+from loaders._check.judge import Block, Judgement, judge
 from loaders._check.run import Outcome
 from loaders._check.sides import Side
 from loaders._check.trials import Runs
 from loaders._cli.selftest import command
 from loaders._corpus import Corpus
 from loaders._errors import InputError
+from loaders._stats import Estimate
 from loaders._trial import log, machine, run_trial
 from loaders._trial.metrics import Metrics
 from tests.conftest import ROOT
@@ -65,6 +66,12 @@ def test_a_check_that_cries_wolf_shows(tmp_path: Path) -> None:
     (found,) = selftest.selftest(4, 1e6, _simulated(0.02), tmp_path / selftest.NAME, [kind])
     assert found.alarms == 4
     assert selftest.line(found)[2] == "4 (100%)"
+
+
+def test_faster_is_a_false_alarm_too_where_nothing_is_planted(tmp_path: Path) -> None:
+    outcome = Outcome("nothing", Judgement("faster", Estimate(0.9, 0.89, 0.91, 8), 1.0, 0.9, 8), None)
+    nothing, planted = selftest.KINDS[:2]
+    assert (selftest.tally(nothing, [outcome]).alarms, selftest.tally(planted, [outcome]).alarms) == (1, 0)
 
 
 @pytest.mark.parametrize(("twin", "code"), [("same", 0), ("time_20", 1)])

@@ -39,9 +39,9 @@ CORPUS: Any = None
 class Servers:
     """Servers that are lost in these of their trials, counted from 0."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, *lost: int, reason: str = "") -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *lost: int, reason: str = "", before: bool = False) -> None:
         self.started, self.ended, self.trials = 0, 0, 0
-        self.lost, self.reason = lost, reason
+        self.lost, self.reason, self.before = lost, reason, before
         monkeypatch.setattr(forks, "Server", self.server)
         monkeypatch.setattr(forks, "run_trial", self.run_trial)
 
@@ -56,7 +56,7 @@ class Servers:
     def run_trial(self, trial: Trial, corpus: Corpus, *, server: Any, **_: object) -> Record:
         self.trials += 1
         server.is_lost = self.trials - 1 in self.lost
-        if server.is_lost and self.trials % 2:  # before the fork, or after it
+        if server.is_lost and (self.before or self.trials % 2):  # before the fork, or after it
             raise LostServerError
         return msgspec.structs.replace(RECORD, seed=self.trials, status="failed" if server.is_lost else "ok")
 
@@ -127,14 +127,18 @@ def test_a_trial_whose_server_is_lost_runs_once_more(monkeypatch: pytest.MonkeyP
     assert servers.started == servers.ended == 2
 
 
-def test_a_trial_that_ends_its_server_twice_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
-    Servers(monkeypatch, 0, 1)
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_trial_that_ends_its_server_twice_has_failed(monkeypatch: pytest.MonkeyPatch, first: int) -> None:
+    """The second time before the trial is forked, or after it: what the first said stays."""
+    Servers(monkeypatch, first, first + 1)
     with Forks({}) as served:
+        for _ in range(first):
+            served.run(TRIAL, CORPUS)
         assert served.run(TRIAL, CORPUS).status == "failed"
 
 
 def test_servers_that_keep_ending_are_an_error_with_its_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    Servers(monkeypatch, 1, 2)
+    Servers(monkeypatch, 1, 2, before=True)
     with Forks({}) as served:
         served.run(TRIAL, CORPUS)
         with pytest.raises(InputError, match="finished trials are kept, and the same command goes on; --fresh"):

@@ -72,6 +72,10 @@ def test_the_summary_says_what_is_confirmed_open_and_missing() -> None:
     assert show.summary([LACKING]) == (
         "No confirmed regression; skipped (torch is not installed: run `make engines`): batching.torch_0."
     )
+    blind = msgspec.structs.replace(SAME, memory=None)
+    assert show.summary([blind]) == (
+        "No confirmed regression; memory not judged, as it could not be read: resize.tf_image."
+    )
     assert show.summary([]) == "No confirmed regression."
 
 
