@@ -47,7 +47,8 @@ class Beyond(msgspec.Struct, frozen=True):
     quantile
         Student's t.
     bend
-        In bytes a sample: how much the slope may differ from that of the step before.
+        In bytes a sample: how much the slope may differ from that of the step before; of a level, how steep a line may
+        be that its resolution hides.
     factor
         The ratio of the largest amount to the one before. A level that was shown over one such step may hide the
         resolution in each further one, as the memory of tuned buffers creeps up logarithmically.
@@ -98,6 +99,16 @@ class Law(msgspec.Struct, frozen=True):
     besides: float = 0.0
     once: float = 0.0
 
+    @property
+    def is_bounded(self) -> bool:
+        """Whether memory ends, however much data there is, but for what is ``LISTED`` of each sample."""
+        return self.kind in BOUNDED and not self._may_rise
+
+    @property
+    def _may_rise(self) -> bool:
+        """Whether it is level, and its resolution hides a line."""
+        return self.kind == "level" and self.beyond is not None and self.beyond.bend > 0
+
     def at(self, samples: int) -> Estimate | None:
         """Return the memory of a further trial with this many samples, in bytes, with its 95 % interval.
 
@@ -136,7 +147,7 @@ class Law(msgspec.Struct, frozen=True):
     def _further(self, beyond: Beyond, more: int, last: int, count: int) -> Estimate:
         """Return the prediction for this many samples more than the last amount: never less than that may need."""
         found, span = _predicted(beyond, more, last, count), self.spans[-1]
-        is_hidden = not self.besides and self.kind != "linear"  # a line has it in its slope
+        is_hidden = not self.besides and self.kind != "linear" and not self._may_rise  # a line has it in its slope
         listed = LISTED * more if is_hidden else 0.0
         high = None if found.high is None else max(found.high + listed, span[1] if span else 0.0)
         return Estimate(found.value, found.low, high, count)
@@ -194,11 +205,14 @@ def law(points: Mapping[int, Mapping[int, float]], capacity: int = 0) -> Law:
     rises = [late - early for late, early in zip(last, middle, strict=True)]
     low, high = _interval(rises)
     limit = resolution(_mean(last))
-    flat = _level(middle, last, c / b)
+    earlier = [(early - earliest) / (b - a) for early, earliest in zip(middle, first, strict=True)]
+    bends = [late - early for late, early in zip(slopes, earlier, strict=True)]
+    less, greater = _interval(bends)
     if max(abs(low), abs(high)) <= limit:
+        # A rise by more than a list takes, that is shown and not to flatten, may go on for ever.
+        flat = _level(middle, last, c / b, high / (c - b) if low > LISTED * (c - b) and greater >= 0 else 0.0)
         return found("level", f"{c} samples need as much as {b}, within 1 MiB or 5 %", flat, slope)
-    bends = [each - (early - earliest) / (b - a) for each, early, earliest in zip(slopes, middle, first, strict=True)]
-    bent = max(map(abs, _interval(bends)))
+    bent = max(abs(less), abs(greater))
     # If the slope is lost in the resolution, nothing counts as linear.
     allowed = max(limit / (c - b), 0.1 * slope.value)
     if slope.value > 0 and bent <= allowed and low > 0:
@@ -211,6 +225,10 @@ def law(points: Mapping[int, Mapping[int, float]], capacity: int = 0) -> Law:
     if capacity and b >= capacity and low > limit:
         why = f"it rises from {b} to {c} samples, beyond its declared capacity of {capacity}; {more}"
         return found("unknown", why, None, slope)
+    filled = max(0.0, _interval(earlier)[1]) * (min(capacity, c) - b)
+    if capacity > b and low > filled + limit:
+        why = f"it rises from {b} to {c} samples by more than its declared capacity of {capacity} explains; {more}"
+        return found("unknown", why, None, slope)
     if capacity and b < capacity <= c:
         top = _line(last, [0.0] * len(rounds), 0.0, c / b, c)
         return found("saturating", f"{c} samples exceed its declared capacity of {capacity}", top, slope)
@@ -222,12 +240,18 @@ def law(points: Mapping[int, Mapping[int, float]], capacity: int = 0) -> Law:
     if low <= 0 <= high:
         why = f"trials vary too much to tell whether {c} samples need more than {b}; more rounds would decide"
         return found("unknown", why, None, slope)
-    faster = "more" if _mean(bends) > 0 else "less"
+    if less <= 0 <= greater:
+        why = f"trials vary too much to tell whether each sample from {b} to {c} adds as much as one from {a} to {b}"
+        return found("unknown", f"{why}; more rounds would decide", None, slope)
+    faster = "more" if greater > 0 else "less"
     return found("unknown", f"each sample from {b} to {c} adds {faster} than one from {a} to {b}; {more}", None, slope)
 
 
-def _level(middle: Sequence[float], last: Sequence[float], factor: float) -> Beyond:
-    """Return the prediction for level memory: the mean of the last two amounts, with the noise of both."""
+def _level(middle: Sequence[float], last: Sequence[float], factor: float, hidden: float) -> Beyond:
+    """Return the prediction for level memory: the mean of the last two amounts, with the noise of both.
+
+    ``hidden`` are the bytes a sample of a line that the resolution hides, and that no bend speaks against.
+    """
     rounds = len(last)
     level = [(early + late) / 2 for early, late in zip(middle, last, strict=True)]
     squares = sum((each - _mean(values)) ** 2 for values in (middle, last) for each in values)
@@ -238,7 +262,7 @@ def _level(middle: Sequence[float], last: Sequence[float], factor: float) -> Bey
         variances=(max(_covariance(level, level), noise**2 / 2) / rounds, 0.0, 0.0),
         noise=noise,
         quantile=quantile(2 * rounds - 1),
-        bend=0.0,
+        bend=hidden,
         factor=factor,
         end=None,
     )

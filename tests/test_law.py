@@ -224,6 +224,54 @@ def test_what_the_resolution_hides_of_each_sample_counts_where_there_are_many() 
     assert known.high < 40 * MIB + 500e6 + LISTED * 5e5, "what is known exactly is not counted twice"
 
 
+@pytest.mark.parametrize("each", [1000, 4300])
+def test_a_line_that_the_resolution_hides_may_go_on(each: int) -> None:
+    """What a loader keeps of each sample, such as a small picture, is some MiB of what was measured, and then GiB."""
+
+    def planted(samples: int) -> float:
+        return 40 * MIB + each * samples
+
+    found = law(measured(planted, 6, 0.0002))
+    assert found.kind == "level"
+    for samples in (10_000, 10**6, 10**8):
+        predicted = found.at(samples)
+        assert predicted is not None
+        assert predicted.high is not None
+        assert planted(samples) <= predicted.high <= 2 * planted(samples) + 20 * MIB
+
+
+def test_a_level_that_has_settled_is_not_said_to_grow() -> None:
+    def planted(samples: int) -> float:
+        return (40 + 0.5 * math.log(samples, 4)) * MIB  # flattens, beyond doubt
+
+    predicted = law(measured(planted, 6, 0.0002)).at(10**6)
+    assert predicted is not None
+    assert predicted.high is not None
+    assert predicted.high < 40 * MIB + LISTED * 10**6 + 30 * MIB
+
+
+@pytest.mark.parametrize("capacity", [448, 1280])
+def test_a_declared_capacity_explains_no_more_than_it_holds(capacity: int) -> None:
+    """30, 60 and 400 MiB: a queue of so many, a quarter of a MiB each, does not explain the last step."""
+    rises = {40: 30.0, 160: 60.0, 640: 400.0}
+    found = law(measured(lambda samples: rises[samples] * MIB, 6, 0.002), capacity)
+    assert (found.kind, found.at(2560)) == ("unknown", None)
+    assert "more than its declared capacity" in found.why
+
+
+def test_a_bend_that_is_not_shown_is_not_stated() -> None:
+    found = law(
+        {
+            40: dict.fromkeys(range(3), 20.0 * MIB),
+            160: {0: 25.0 * MIB, 1: 30.0 * MIB, 2: 35.0 * MIB},
+            640: {0: 65.0 * MIB, 1: 75.0 * MIB, 2: 85.0 * MIB},
+        }
+    )
+    assert found.kind == "unknown"
+    assert "more rounds would decide" in found.why
+    assert "2560" not in found.why
+
+
 def test_more_data_never_needs_less_than_what_was_measured() -> None:
     """Where memory creeps up within the resolution, the mean of the last two amounts lies below the last one."""
     found = law(

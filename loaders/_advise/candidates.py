@@ -13,7 +13,7 @@ from loaders._advise.choose import Amount, Candidate
 from loaders._advise.words import Source
 from loaders._compare.plans import QUICK_ROUNDS
 from loaders._law import AMOUNTS
-from loaders._rows.figures import commits, first_epochs, is_not_closed, value
+from loaders._rows.figures import commits, first_epochs, is_not_closed, is_untold, value
 from loaders._trial.imports import is_found
 from loaders._trial.record import SCHEMA, Record, surroundings
 
@@ -153,9 +153,22 @@ def candidates(
                     problem=problem(records),
                     needs=", ".join(each for each in variant.optional if not is_there(each)),
                     held=held(records),
+                    grows=grows(records),
                 )
             )
     return found
+
+
+def grows(records: Sequence[Record]) -> str:
+    """Say that memory grows from step to step, if it did in most of the trials that were long enough to tell."""
+    verdicts = [
+        each.metrics.memory_growth.verdict
+        for each in records
+        if each.status == "ok" and each.metrics.memory_growth and not is_untold(each)
+    ]
+    told = [each for each in verdicts if each != "undecided"]
+    growing = sum(each.startswith("growing") for each in told)
+    return f"it grows from step to step, in {growing} of {len(told)} trials" if 2 * growing > len(told) else ""
 
 
 def held(records: Sequence[Record]) -> float | None:

@@ -93,7 +93,8 @@ class Candidate(msgspec.Struct, frozen=True):
     ``lines`` counts the lines of its code; ``settings`` says what must be set for the process, and ``needs`` what must
     be installed first; ``batch`` is the batch size that it was measured with; ``problem`` says why it cannot be taken;
     without ``amounts`` it was not measured. If it has files, they were read from the memory of the machine that timed
-    it, which holds those of ``held`` samples: how fast a disk delivers more, nobody has measured.
+    it, which holds those of ``held`` samples: how fast a disk delivers more, nobody has measured. ``grows`` says that
+    its memory grows from step to step: how much training needs is then unknown.
     """
 
     name: str
@@ -109,6 +110,7 @@ class Candidate(msgspec.Struct, frozen=True):
     problem: str = ""
     needs: str = ""
     held: float | None = None
+    grows: str = ""
 
     @property
     def effort(self) -> tuple[bool, bool, bool, int, str]:
@@ -281,9 +283,11 @@ class Reckoned:
 
 
 def laws_of(candidates: Sequence[Candidate]) -> dict[str, Law]:
-    """Return the law of memory of every strategy that was measured."""
+    """Return the law of memory of every strategy that was measured; there is none of what grows from step to step."""
     return {
-        each.name: law({amount.samples: amount.needed for amount in each.amounts}, each.capacity)
+        each.name: Law("unknown", each.grows, [])
+        if each.grows
+        else law({amount.samples: amount.needed for amount in each.amounts}, each.capacity)
         for each in candidates
         if any(amount.needed for amount in each.amounts)
     }

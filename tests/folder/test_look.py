@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import struct
+import subprocess
+import sys
 import zlib
 from pathlib import Path
 
@@ -16,7 +18,7 @@ from PIL import Image
 
 from loaders._errors import InputError
 from loaders._folder import question, words
-from loaders._folder.look import _opened, look
+from loaders._folder.look import HELD, _opened, look
 from loaders._folder.written.files import files_of, labels_of
 from tests.folder import made
 
@@ -89,7 +91,7 @@ def test_the_largest_images_are_weighed_one_for_each_core(tmp_path: Path, monkey
     made.image(tmp_path / "large.png", 9, 100, 200)
     for cores in (1, 2):
         monkeypatch.setattr(os, "cpu_count", lambda cores=cores: cores)
-        assert look(tmp_path, 16, 16)[0].heaviest == [3 * 100 * 200, 3 * 24 * 32][:cores]
+        assert look(tmp_path, 16, 16)[0].heaviest == [HELD * 100 * 200, HELD * 24 * 32][:cores]
 
 
 def test_what_opencv_refuses_to_decode_takes_no_memory(tmp_path: Path) -> None:
@@ -104,7 +106,7 @@ def test_what_opencv_refuses_to_decode_takes_no_memory(tmp_path: Path) -> None:
     (tmp_path / "label0" / "vast.png").write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(whole))
     found, _ = look(tmp_path, 16, 16)
     assert [Path(each).name for each in found.broken] == ["vast.png"]
-    assert set(found.heaviest) == {3 * 24 * 32}
+    assert set(found.heaviest) == {HELD * 24 * 32}
     assert found.largest == (32, 24)
 
 
@@ -221,3 +223,28 @@ def test_looking_at_the_sizes_of_images_decodes_none(tmp_path: Path, monkeypatch
     monkeypatch.setattr("PIL.ImageFile.ImageFile.load", decoded.append)
     sizes, _ = _opened(list(map(str, paths)))
     assert (len(sizes), decoded) == (2, [])
+
+
+DECODED = """
+import sys
+import cv2, numpy as np
+def most():
+    return 1024 * int(open("/proc/self/status").read().partition("VmHWM:")[2].split()[0])
+small, large = (np.fromfile(path, np.uint8) for path in sys.argv[1:])
+cv2.imdecode(small, cv2.IMREAD_COLOR)
+before = most()
+decoded = cv2.imdecode(large, cv2.IMREAD_COLOR)
+print((most() - before) / (decoded.shape[0] * decoded.shape[1]))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the peak of one program")
+@pytest.mark.parametrize("orientation", [1, 6])
+def test_opencv_holds_two_of_an_image_while_it_decodes_it(tmp_path: Path, orientation: int) -> None:
+    exif = Image.Exif()
+    exif[274] = orientation
+    paths = [str(tmp_path / name) for name in ("small.jpg", "large.jpg")]
+    for path, size in zip(paths, [(30, 20), (4000, 3000)], strict=True):
+        Image.new("RGB", size).save(path, exif=exif)
+    said = subprocess.run([sys.executable, "-c", DECODED, *paths], capture_output=True, text=True, check=True).stdout
+    assert float(said) == pytest.approx(HELD, rel=0.1)

@@ -21,7 +21,7 @@ from loaders._advise.command import source_in_words
 from loaders._corpus import NO_CORPUS
 from loaders._errors import WrongOutputError
 from loaders._folder import advice, command, question, race, words
-from loaders._folder.look import Look
+from loaders._folder.look import HELD, Look
 from loaders._folder.written.files import File, files_of
 from loaders._trial import Record, log, machine, run_trial
 from loaders._trial.metrics import Metrics
@@ -260,7 +260,7 @@ def test_images_larger_than_those_of_the_sample_count(tmp_path: Path, monkeypatc
     monkeypatch.setenv("LOADERS_RESULTS", str(tmp_path / "results"))
     photos = made.folder(tmp_path / "photos", 60)
     prepared = race.prepare(made.wanted(photos), files_of(photos), 10.0, [10**6, 10**5])
-    assert list(prepared.heavier) == [10**6 - 3 * 24 * 32, 10**5 - 3 * 24 * 32][: os.cpu_count()]
+    assert list(prepared.heavier) == [10**6 - HELD * 24 * 32, 10**5 - HELD * 24 * 32][: os.cpu_count()]
 
 
 def test_what_has_no_room_on_the_disk_is_not_measured() -> None:
@@ -463,6 +463,27 @@ def test_a_race_goes_on_only_with_the_same_images_and_software(
     if change == "a day later":
         monkeypatch.setattr(race, "datetime", _Later)
     assert bool(race.prepare(asked, files, 1000.0).records) is (change == "nothing")
+
+
+@pytest.mark.parametrize(
+    ("status", "is_barred"),
+    [("ok", False), ("failed", False), ("over_budget", False), ("timed_out", False), ("wrong_output", True)],
+)
+def test_what_failed_for_want_of_memory_or_time_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: Any, is_barred: bool
+) -> None:
+    """Whoever frees memory, and runs it again, must not be told for a day that a loader does not work."""
+    files, asked = _old_photos(tmp_path, monkeypatch, 40 * made.BATCH)
+    first = race.prepare(asked, files, 1000.0)
+    _leave(first, first.amounts)
+    (kept, *_, last) = log.read(first.directory / log.NAME)
+    for _ in range(race.GIVE_UP_AFTER):
+        log.append(first.directory / log.NAME, msgspec.structs.replace(last, status=status, message="planted", round=1))
+    again = race.prepare(asked, files, 1000.0)
+    assert again.records[0] == kept, "the others are not run anew"
+    (found,) = (each for each in again.candidates() if each.name == last.strategy)
+    assert bool(found.problem) is is_barred
+    assert (last.strategy not in again.running()) is is_barred
 
 
 @pytest.mark.parametrize("batches", [3, 40])
