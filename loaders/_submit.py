@@ -61,7 +61,8 @@ MOST_BYTES = 48 * 2**20
 def submission(records: Sequence[Record], name: str) -> list[Record]:
     """Return what is handed in under a name: today's records of built-in strategies on the bundled photographs.
 
-    Of several processors, data sets or versions, the newest's.
+    Of several processors, data sets or versions, the newest's. What ended before it could describe where it ran is of
+    the processor that its run is of.
 
     Raises
     ------
@@ -75,7 +76,9 @@ def submission(records: Sequence[Record], name: str) -> list[Record]:
         )
     able = [reduced(record, name) for record in records if is_handed_in(record)]
     newest = max(filter(_described, able), key=lambda each: each.started, default=None)
-    found = [each for each in able if newest and (not _described(each) or _origin(each) == _origin(newest))]
+    of_runs = {_run(each): _origin(each) for each in able if _described(each)}
+    origins = (_origin(each) if _described(each) else of_runs.get(_run(each)) for each in able)
+    found = [each for each, origin in zip(able, origins, strict=True) if newest and origin == _origin(newest)]
     if not found:
         raise InputError(
             "nothing to hand in: there are no trials of today's instrument, of built-in strategies on the bundled "
@@ -87,6 +90,10 @@ def submission(records: Sequence[Record], name: str) -> list[Record]:
 def _described(record: Record) -> bool:
     """Whether a trial got so far as to describe where it ran."""
     return bool(record.environment.cpu)
+
+
+def _run(record: Record) -> tuple[str, ...]:
+    return (record.run, record.question, record.size, record.data)
 
 
 def _origin(record: Record) -> tuple[str, ...]:

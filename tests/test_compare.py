@@ -337,6 +337,29 @@ def test_a_difference_that_only_just_shows_goes_on(slower: float, *, goes_on: bo
     assert schedule.goes_on(records, until=0.5) == ({baseline, "mixed_copy"} if goes_on else set())
 
 
+@pytest.mark.parametrize("failures", [1, schedule.GIVE_UP_AFTER])
+def test_what_was_given_up_keeps_nobody_waiting(planned: Plan, failures: int) -> None:
+    """It is not run again, so its baseline would run alone, in every round that is left."""
+    baseline = _registry.baseline("selection").name
+    records = []
+    for index in range(8):
+        for name, takes in ((baseline, 1.0), ("mixed_copy", math.exp(0.3 * (-1) ** index))):
+            metrics = msgspec.structs.replace(RECORD.metrics, epoch_time=takes, sample_time=takes, peak_memory=2**26)
+            record = msgspec.structs.replace(RECORD, strategy=name, case=planned.cases[0], round=index, run="r")
+            is_bad = name == "mixed_copy" and index < failures
+            records.append(msgspec.structs.replace(record, metrics=metrics, status="failed" if is_bad else "ok"))
+    goes_on = failures < schedule.GIVE_UP_AFTER
+    assert schedule.goes_on(records, until=0.5) == ({baseline, "mixed_copy"} if goes_on else set())
+    assert bool(_compare.open_ratios(planned, records)) is goes_on
+
+
+def test_looks_go_on_however_many_rounds_were_asked_for() -> None:
+    looks = [schedule._last_look(index) for index in range(8, 50)]
+    assert looks == sorted(looks)
+    assert sorted(set(looks)) == [8, 12, 16, 20, 28, 36, 44]
+    assert all(look <= index < look + schedule.LATER for index, look in enumerate(looks, 8))
+
+
 @pytest.mark.parametrize(
     ("apart", "until", "staged", "goes_on"),
     [(0.0, 0.5, False, True), (0.5, 0.5, False, False), (0.0, None, False, False), (0.0, 0.5, True, False)],

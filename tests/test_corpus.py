@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import errno
+import importlib.metadata
 import io
 import os
+import platform
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -17,7 +20,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from loaders._corpus import Corpus, _encodings, _sources, cache_root, open_corpus
+from loaders import _durable
+from loaders._corpus import Corpus, _encodings, _sources, _store, cache_root, open_corpus
 from loaders._corpus._manifest import LeftOut, spread
 from loaders._errors import InputError
 
@@ -113,6 +117,48 @@ def test_odd_images_become_a_corpus_and_the_folder_stays_untouched(odd: Path) ->
     as_it_was = {Path(path).read_bytes() for path in found.image_paths}
     assert (odd / "cat" / "rgb.jpg").read_bytes() in as_it_was
     assert (odd / "cat" / "grey.JPEG").read_bytes() in as_it_was
+
+
+def test_files_of_other_formats_are_said_to_be_left_out(tmp_path: Path) -> None:
+    Image.new("RGB", (40, 40)).save(tmp_path / "a.png")
+    for name in ("b.webp", "c.heic", ".hidden"):
+        (tmp_path / name).touch()
+    said: list[str] = []
+    open_corpus("tiny", tmp_path, say=said.append)
+    assert "2 other files are not used, such as b.webp: only JPEG and PNG are" in said
+
+
+def test_what_cannot_be_read_just_now_is_not_left_out_for_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a.png", "b.png"):
+        Image.new("RGB", (40, 40)).save(tmp_path / name)
+    read, broken = Path.read_bytes, [errno.EIO]
+
+    def fails(path: Path) -> bytes:
+        if path.name == "b.png" and broken:
+            raise OSError(broken[0], os.strerror(broken[0]))
+        return read(path)
+
+    monkeypatch.setattr(Path, "read_bytes", fails)
+    with pytest.raises(InputError, match=r"b\.png could not be read just now: Input/output error; run it again"):
+        open_corpus("tiny", tmp_path)
+    broken[0] = errno.EACCES
+    assert [each.path for each in open_corpus("tiny", tmp_path).manifest.left_out] == ["b.png"]
+    monkeypatch.setenv("LOADERS_CACHE", str(tmp_path / "cache"))
+    broken.clear()
+    assert open_corpus("tiny", tmp_path).manifest.left_out == []
+
+
+@pytest.mark.parametrize("there", ["opencv-python", "opencv-python-headless", "opencv-contrib-python-headless"])
+def test_opencv_is_known_by_each_of_its_names(monkeypatch: pytest.MonkeyPatch, there: str) -> None:
+    def version(name: str) -> str:
+        if name != there:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return "4.12"
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    assert _store._version_of("opencv-python") == "4.12"
+    with pytest.raises(InputError, match="pillow is not installed"):
+        _store._version_of("pillow")
 
 
 def test_sixteen_bits_keep_their_brightness(tmp_path: Path) -> None:
@@ -370,6 +416,44 @@ def test_a_builder_that_was_killed_leaves_nothing_in_the_way(tmp_path: Path, mon
     assert len(list(tmp_path.iterdir())) == 1 + len(own)
     built = open_corpus("tiny")
     assert set(tmp_path.iterdir()) == {built.root, *own}
+
+
+def test_what_another_machine_builds_in_the_same_cache_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Machines and containers may share a directory, and have process ids of their own."""
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    names = []
+    for node in (platform.node(), "another"):
+        _durable._where.cache_clear()
+        with monkeypatch.context() as patched:
+            patched.setattr(platform, "node", lambda node=node: node)
+            patched.setattr(os, "getpid", lambda: ended.pid)
+            names.append(f"{_durable.owned(_durable.BUILDING)}x")
+    _durable._where.cache_clear()
+    for name in names:
+        (tmp_path / name).mkdir()
+    with _durable.temporary_beside(tmp_path / "photographs") as building:
+        assert {each.name for each in tmp_path.iterdir()} == {names[1], building.name}
+
+
+def test_a_directory_that_cannot_be_synced_costs_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some network file systems refuse it; a file that cannot be is another matter."""
+    sync, refused = os.fsync, list[int]()
+
+    def refuse(handle: int) -> None:
+        if stat.S_ISDIR(os.fstat(handle).st_mode) or refused:
+            raise OSError(errno.EINVAL, "Invalid argument")
+        sync(handle)
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    _durable.write(tmp_path / "kept", "text")
+    assert (tmp_path / "kept").read_text() == "text"
+    refused.append(1)
+    with pytest.raises(OSError, match="Invalid argument"):
+        _durable.write(tmp_path / "kept", "another")
+    assert (tmp_path / "kept").read_text() == "text"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux takes any bytes as a file's name")

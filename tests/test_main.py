@@ -123,6 +123,7 @@ class TestTrial:
         (["trial", "selection", "numpy_to_list", "--size", "huge"], "'tiny', 'small', 'full'"),
         (["compare", "selection", "--until", "five"], "'five' is not a share; write 5%"),
         (["compare", "selection", "--until", "0%"], "'0%' is not a share; write 5%"),
+        (["compare", "selection", "--until", "0.05"], "'0.05' is not a share; write 5%"),
         (["compare", "selection", "--minutes", "0"], "Invalid value for '--minutes'"),
         (["compare", "selection", "--minutes", "nan"], "'nan' is not a finite number"),
         (["trial", "selection", "numpy_to_list", "--deadline", "inf"], "'inf' is not a finite number"),

@@ -35,12 +35,13 @@ def amount_of_memory(value: str) -> int:
 
 
 def share(value: str) -> float:
-    """Return the share in ``5%``, as a number from 0 to 1."""
+    """Return the share in ``5%``, as a number from 0 to 1; ``0.05`` may mean that or a hundredth of it."""
+    text = str(value).strip()
     try:
-        percent = float(str(value).strip().removesuffix("%"))
+        percent = float(text.removesuffix("%"))
     except ValueError:
         percent = math.nan
-    if not 0 < percent <= 100:
+    if not 0 < percent <= 100 or (percent < 1 and not text.endswith("%")):
         raise click.BadParameter(f"{value!r} is not a share; write 5%")
     return percent / 100
 

@@ -12,6 +12,7 @@ import click
 
 from loaders._cli import options
 from loaders._cli.output import Stopped, checked, finish, print_json, write
+from loaders._errors import InputError
 
 if TYPE_CHECKING:
     from loaders._probe.asked import Asked
@@ -129,10 +130,10 @@ def _probe(
         try:
             for _ in asked.rounds(plan, trials, told):
                 pass
-        except KeyboardInterrupt as interrupt:
-            stopped = interrupt
-    if not records:
-        raise KeyboardInterrupt
+        except (KeyboardInterrupt, InputError) as ended:
+            stopped = ended
+    if stopped and not records:
+        raise stopped
     result = found(plan, records)
     judged = gates.gates(result, limits)
     if as_json:  # shown even where it cannot be written

@@ -37,7 +37,10 @@ def command(name: str, *, check: bool, yes: bool) -> None:
     path = log.log_path(own)
     if not path.exists():
         raise InputError(f"no results of this machine in {path}; run `make bench` first")
-    records = _submit.submission(log.read(path, say), name)
+    every = log.read(path, say)
+    records = _submit.submission(every, name)
+    if left := len(every) - len(records):
+        say(f"{left} of {len(every)} trials are not of what is handed in: the newest processor, data and versions here")
     text = _submit.encoded(records).decode()
     if len(text) > _submit.MOST_BYTES:
         raise InputError(

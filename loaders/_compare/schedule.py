@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -27,7 +28,10 @@ GIVE_UP_AFTER = 2
 
 LOOKS = (4, 6, 8, 12, 16, 20)
 """After these numbers of rounds it is decided what goes on until the next look: what may still be the fastest, and what
-is undecided. Looks are fixed beforehand: looking after every round would eventually drop the true best."""
+is undecided; then after every further ``LATER`` rounds. Looks are fixed beforehand: looking after every round would
+eventually drop the true best."""
+
+LATER = 8
 
 CHECKED = 4
 """What a strategy delivers is checked in one of this many rounds, because a check takes as long as the rest of a trial;
@@ -150,13 +154,19 @@ def _wanted(plan: Plan, index: int, case: dict[str, str], records: Records, look
             looked["claims"] = claimed(records, plan.whole_rounds)
         due = {each for each in plan.strategies_in(case) if _in_case(plan.question, each, case) in looked["claims"]}
     if _registry.find_question(plan.question).chooses:
-        look = max(each for each in LOOKS if each <= index)
+        look = _last_look(index)
         name = f"{plan.question} {case} {look}"
         if name not in looked:
             own = records[plan.question]
             looked[name] = goes_on([each for each in own if each.case == case and each.round < look], plan.until)
         due |= looked[name]
     return [each for each in plan.strategies_in(case) if each in due]
+
+
+def _last_look(index: int) -> int:
+    """Return after how many rounds was looked last, in a round that comes after so many."""
+    last = LOOKS[-1]
+    return last + (index - last) // LATER * LATER if index >= last else max(each for each in LOOKS if each <= index)
 
 
 def claimed(records: Records, whole_rounds: int) -> set[str]:
@@ -190,7 +200,7 @@ def goes_on(records: Sequence[Record], until: float | None) -> set[str]:
 
     Without ``until``, those that may be the fastest go on in any case.
     """
-    rows = _rows_of(records)
+    rows = _rows_of(_not_given_up(records))
     leading = _contenders(rows) if until is None else set()
     return leading | _unsure(rows) | {name for each in _open(rows, until) for name in (each.strategy, each.other)}
 
@@ -218,6 +228,12 @@ def _is_sure(judged: Judged) -> bool:
     if ratio.low is None or ratio.high is None or ratio.low <= 0:
         return True  # more rounds would not tell
     return abs(math.log(ratio.value)) >= SURE * math.log(ratio.high / ratio.low) / 2
+
+
+def _not_given_up(records: Sequence[Record]) -> list[Record]:
+    """Return the records of one case without those of strategies that have failed too often to be run again."""
+    failed = Counter(each.strategy for each in records if each.status != "ok")
+    return [each for each in records if failed[each.strategy] < GIVE_UP_AFTER]
 
 
 def _rows_of(records: Sequence[Record]) -> Sequence[Row]:
@@ -269,7 +285,7 @@ def open_ratios(plan: Plan, records: Sequence[Record]) -> list[Open]:
         each
         for case in plan.cases
         if _registry.find_question(plan.question).chooses
-        for each in _open(_rows_of([record for record in records if record.case == case]), plan.until)
+        for each in _open(_rows_of(_not_given_up([record for record in records if record.case == case])), plan.until)
     ]
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,6 +53,10 @@ class Picture(msgspec.Struct, frozen=True):
     converted: str = ""
 
 
+PASSING = ("EAGAIN", "EIO", "EMFILE", "ENFILE", "ENOMEM", "ESTALE", "ETIMEDOUT")
+"""Errors of the system that say nothing of a file: what they left out would be left out of the corpus for good."""
+
+
 @dataclass(frozen=True)
 class Found:
     """A file of the user's folder; ``name`` is its path inside the folder, ``identity`` changes when the file does."""
@@ -74,21 +79,32 @@ def encode(rgb: NDArray[np.uint8]) -> bytes:
 
 def _originals() -> dict[str, NDArray[np.uint8]]:
     """Read the package's photographs, RGB, by their names without suffix."""
-    import cv2
-    import numpy as np
     import skimage
 
     folder = Path(skimage.__file__).parent / "data"
     originals = {}
     for name in PHOTOGRAPHS:
-        bgr = cv2.imread(str(folder / name), cv2.IMREAD_COLOR)
-        if bgr is None:
+        rgb = decoded(folder / name)
+        if rgb is None:
             raise InputError(
                 f"scikit-image's photograph {name} is missing or damaged; "
                 f"reinstall it: pip install --force-reinstall scikit-image"
             )
-        originals[Path(name).stem] = np.asarray(cv2.cvtColor(bgr, cv2.COLOR_BGR2RGB), np.uint8)
+        originals[Path(name).stem] = rgb
     return originals
+
+
+def decoded(path: Path) -> NDArray[np.uint8] | None:
+    """Return a picture, RGB; ``None`` if it cannot be read. On Windows, ``imread`` opens ASCII names alone."""
+    import cv2
+    import numpy as np
+
+    try:
+        encoded = np.fromfile(path, np.uint8)
+    except OSError:
+        return None
+    bgr = cv2.imdecode(encoded, cv2.IMREAD_COLOR) if encoded.size else None
+    return None if bgr is None else np.asarray(cv2.cvtColor(bgr, cv2.COLOR_BGR2RGB), np.uint8)
 
 
 def photographs(count: int, seed: int) -> Iterator[Picture]:
@@ -127,10 +143,10 @@ def _crop(picture: NDArray[np.uint8], width: int, height: int, random: np.random
     return picture[top : top + height, left : left + width]
 
 
-def find(folder: Path) -> list[Found]:
+def find(folder: Path, say: Callable[[str], None]) -> list[Found]:
     """List the JPEG and PNG files of a folder; a subfolder is a label. Links are followed, each folder only once.
 
-    What a link to a folder inside would lead to has its label there.
+    What a link to a folder inside would lead to has its label there. ``say`` is told of files of other formats.
 
     Raises
     ------
@@ -176,6 +192,8 @@ def find(folder: Path) -> list[Found]:
         raise InputError(
             f"--data {shown}: no JPEG or PNG file{instead}. Expected folder/LABEL/picture.jpg, or folder/picture.jpg"
         )
+    if others:
+        say(f"{len(others)} other files are not used, such as {printable(others[0].name)}: only JPEG and PNG are")
     return found
 
 
@@ -203,6 +221,11 @@ def read(file: Found) -> Picture | LeftOut:
 
     What EXIF turns is turned, because some decoders do that themselves and others do not. A JPEG of several pictures,
     as cameras write them, is known to Pillow as MPO; all decoders read its first.
+
+    Raises
+    ------
+    InputError
+        If the system could not read the file just now. A corpus stays, and so would the gap.
     """
     import numpy as np
     from PIL import Image as Pillow
@@ -244,8 +267,12 @@ def read(file: Found) -> Picture | LeftOut:
                 return Picture(file.label, encode(np.ascontiguousarray(rgb)), width, height, converted)
     except UnidentifiedImageError:
         return LeftOut(name, "not a JPEG or PNG image, whatever its name says")
-    except (OSError, SyntaxError, ValueError, MemoryError) as error:  # what Pillow raises for damaged files
+    except MemoryError:
+        return LeftOut(name, "cannot be decoded: there is not enough memory for it")
+    except (OSError, SyntaxError, ValueError) as error:  # what Pillow raises for damaged files
         if refused := getattr(error, "strerror", None):  # an error of the system, whose full text names the folder
+            if errno.errorcode.get(getattr(error, "errno", None) or 0) in PASSING:
+                raise InputError(f"{name} could not be read just now: {refused}; run it again") from error
             return LeftOut(name, f"cannot be read: {refused}")
         return LeftOut(name, printable(f"cannot be decoded: {error}"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import math
 import os
@@ -80,7 +81,7 @@ def open_corpus(
     """
     found: list[_sources.Found] = []
     if data:
-        every = _sources.find(Path(data))
+        every = _sources.find(Path(data), say)
         found = [every[index] for index in spread(len(every), SIZES[size].images)]
     key = _key(size, found)
     root = cache_root() / f"{'own' if data else 'photographs'}-{size}-{key}"
@@ -103,12 +104,21 @@ def open_corpus(
 
 def _key(size: str, found: list[_sources.Found]) -> str:
     """Digest everything that decides a corpus's bytes: the choice, the files, the encoders' versions."""
-    import importlib.metadata
-
-    versions = [importlib.metadata.version(package) for package in ("numpy", "opencv-python", "pillow", "scikit-image")]
+    versions = [_version_of(package) for package in ("numpy", "opencv-python", "pillow", "scikit-image")]
     decides = [str(FORMAT), str(SEED), repr(SIZES[size].images), repr(SIZES[size].photographs)]
     decides += versions + ([str(OWN_FORMAT)] if found else []) + [file.identity for file in found]
     return hashlib.blake2b("\n".join(decides).encode(errors="surrogateescape"), digest_size=8).hexdigest()
+
+
+def _version_of(package: str) -> str:
+    """Return the version of a package; OpenCV's, which has four names, by whichever it is installed."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    for ending in ("", "-headless"):
+        for name in (package, package.replace("opencv-python", "opencv-contrib-python")):
+            with contextlib.suppress(PackageNotFoundError):
+                return version(f"{name}{ending}")
+    raise InputError(f"{package} is not installed: run `make setup`")
 
 
 def _verified(root: Path, say: Say) -> Corpus | None:
@@ -224,13 +234,10 @@ def _cut_patches(root: Path, images: list[Image], random: np.random.Generator) -
 
 
 def _decode(path: Path) -> NDArray[np.uint8]:
-    import cv2
-    import numpy as np
-
-    bgr = cv2.imread(str(path), cv2.IMREAD_COLOR)
-    if bgr is None:
+    rgb = _sources.decoded(path)
+    if rgb is None:
         raise InputError(f"{path.name}: OpenCV cannot decode what Pillow could; please report this image")
-    return np.asarray(cv2.cvtColor(bgr, cv2.COLOR_BGR2RGB), np.uint8)
+    return rgb
 
 
 def _cover(picture: NDArray[np.uint8], width: int, height: int) -> NDArray[np.uint8]:

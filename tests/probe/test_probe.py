@@ -16,14 +16,16 @@ from typing import Any
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 
+from loaders._cli import probe as probing
 from loaders._errors import InputError
 from loaders._probe import asked, target, words
 from loaders._probe.found import found
 from loaders._probe.pair import Pair
 from loaders._trial.steady import REPEATS
 from tests.conftest import ROOT
-from tests.probe import truths
+from tests.probe import made, truths
 from tests.trial.test_log import RECORD
 
 pytestmark = pytest.mark.usefixtures("results")
@@ -220,6 +222,26 @@ def test_a_trial_that_hangs_when_others_have_ended_is_a_failure_and_no_bad_input
     assert pair.trial("a", 3)["status"] == "timed_out"
     with pytest.raises(InputError, match="if it never ends"):
         pair.trial("b", 3)
+
+
+def test_a_later_trial_that_cannot_be_run_does_not_lose_the_earlier_ones(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.py").write_text("def make():\n    return []\n")
+    ahead: list[Any] = []
+
+    def run(*_: Any, **__: Any) -> Any:
+        found = ahead.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    monkeypatch.setattr(asked, "run", run)
+    for good in (1, 0):
+        ahead[:] = [*[made.record()] * good, InputError("no room is left")]
+        done = CliRunner().invoke(probing.command, [f"{tmp_path / 'mine.py'}:make", "--json"])
+        assert isinstance(done.exception, InputError), done.output
+        assert ('"gates"' in done.stdout) is bool(good)
 
 
 def test_what_it_raises_is_said_with_what_was_measured_until_then(probe: Probe) -> None:
