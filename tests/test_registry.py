@@ -17,7 +17,7 @@ pytestmark = pytest.mark.python
 REQUIRED = {
     "calibration": {
         *("nothing", "wait_100ms", "wait_500ms", "wait_first", "work_200ms"),
-        *("array_1_kept", "array_16_freed", "array_256_kept", "array_256_freed", "freed_and_held"),
+        *("array_1_kept", "array_16_freed", "array_256_kept", "array_256_freed", "freed_and_held_64"),
         *("steady", "warm_up", "leak_objects", "leak_malloc", "child_process", "two_bodies", "file_of_1_mib"),
     },
     "selection": {"list_to_list", "numpy_to_numpy", "numpy_to_list", "mixed_tolist", "mixed_copy"},

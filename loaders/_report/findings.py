@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from loaders import _scale
 from loaders._judge import MEMORY_SHARE, RESOLUTION, TIME_MARGIN, Judged, fitted, holm
-from loaders._law import BOUNDED, Law
+from loaders._law import Law
 from loaders._resolution import INSTRUMENTS, Calibration
 from loaders._rows import (
     EPOCHS,
@@ -211,7 +211,7 @@ def of_plain(rows: Sequence[Row], laws: Mapping[str, Law], missing: Sequence[Row
     the fastest of all are among these anyway.
     """
     able = plain(rows)
-    bounded = [row.strategy for row in able if row.strategy in laws and laws[row.strategy].kind in BOUNDED]
+    bounded = [row.strategy for row in able if row.strategy in laws and laws[row.strategy].is_bounded]
     if not bounded or {row.strategy for row in leaders(rows)} <= set(bounded):
         return ""
     by_time = fitted({row.strategy: row.times for row in rows if row.times})

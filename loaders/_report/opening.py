@@ -20,7 +20,7 @@ from loaders import _words
 from loaders._advise.choose import BATCH
 from loaders._claims._evidence import Figures, NotMeasuredError, ratio_of
 from loaders._judge import MEMORY_SHARE, RESOLUTION, TIME_MARGIN, Fitted, Judged, fitted, holm
-from loaders._law import BOUNDED, Law
+from loaders._law import Law
 from loaders._report import findings
 from loaders._rows import EPOCHS, Comparison, Headline, Row, headline, loaders_of, paired, unprepared
 from loaders._words import amount, small_amount, times
@@ -48,6 +48,9 @@ DOUBT = f", not shown to be {MARGIN} faster"
 
 HANDED_OVER = {"path_generator_pool": "pool_from_generator", "load_all": "load_all_from_tensor_slices"}
 """Strategies of ``batching`` that yield NumPy arrays, and those that hand these over to TensorFlow."""
+
+UNCHANGED = ", without augmenting them"
+"""Added to a question that asks for augmented images too, where the answer hands out what it has loaded once."""
 
 ALIKE = (
     "Each line compares strategies with the same output (in `read_order`: the same records, in another order); one "
@@ -173,8 +176,8 @@ def matters(comparisons: Sequence[Comparison]) -> str:
     return (
         "These lines matter where loading takes a good part of the time. A loader that works ahead hides its time "
         "behind the training step, if that leaves it a core, until it takes longer than that; any other adds it to "
-        "every step. Strategies that yield NumPy arrays, as `path_generator`, `path_generator_pool`, `load_all` and "
-        "`memory_map` do, are timed without handing these over to TensorFlow"
+        "every step. Strategies that yield NumPy arrays, as `path_generator`, `path_generator_pool`, `load_all`, "
+        "`load_all_uint8` and `memory_map` do, are timed without handing these over to TensorFlow"
         f"{f': {longer}{on}' if longer else ', which can take longer than that'}. "
         "Memory is what the system cannot reclaim; the page cache is not in it."
     )
@@ -243,9 +246,9 @@ def _of_fastest(comparison: Comparison, found: Headline, laws: Mapping[str, Law]
     fit = fitted(times)
     sound = [row for row in same if not row.failed]
     chosen = _leanest(fit, sound, baseline, over_all=over_all)
-    when = comparison.about.when + _limit(comparison, chosen, baseline, laws)
+    when = _when(comparison, chosen) + _limit(comparison, chosen, baseline, laws)
     yield _of_one(comparison, when, chosen, baseline, fit, sound, laws, over_all=over_all)
-    bounded = [row for row in unprepared(same) if row.strategy in laws and laws[row.strategy].kind in BOUNDED]
+    bounded = [row for row in unprepared(same) if row.strategy in laws and laws[row.strategy].is_bounded]
     if _reads_back(chosen, baseline):
         bounded = [row for row in bounded if not _reads_back(row, baseline)]
     elif chosen in bounded:
@@ -254,8 +257,15 @@ def _of_fastest(comparison: Comparison, found: Headline, laws: Mapping[str, Law]
         return
     other = _leanest(fit, bounded, baseline, over_all=over_all)
     if other is not baseline and other is not chosen:
-        when = comparison.about.when + (CACHED if _reads_back(other, baseline) else ANY + UNWRITTEN)
+        when = _when(comparison, other) + (CACHED if _reads_back(other, baseline) else ANY + UNWRITTEN)
         yield _of_one(comparison, when, other, baseline, fit, bounded, laws, over_all=over_all)
+
+
+def _when(comparison: Comparison, row: Row) -> str:
+    """Say what a line is about: without augmented images, if its strategy does not run with them."""
+    about = comparison.about
+    runs_in = about.strategies.get(row.strategy, {}).get("augment", about.axes.get("augment", []))
+    return about.when + (UNCHANGED if runs_in == ["off"] else "")
 
 
 def _limit(comparison: Comparison, row: Row, baseline: Row, laws: Mapping[str, Law]) -> str:
@@ -372,6 +382,7 @@ def _of_one(
     parts = [f"{ratio} than `{baseline.strategy}`{over}{within}{on}"]
     parts += _of_steps(row, baseline)
     parts += _of_memory(comparison, row, baseline, laws)
+    parts += _of_tensors(comparison, row, fit, over_all=over_all)
     if row["disk"] and _writes(row, baseline):
         parts.append(_of_disk(row["disk"].value, row, baseline))
     said = ", ".join(parts) + others + _picked(_so_far(comparison, baseline))
@@ -465,6 +476,18 @@ def _of_steps(row: Row, baseline: Row) -> list[str]:
     return [f"a step takes {takes} instead of {took}"]
 
 
+def _of_tensors(comparison: Comparison, row: Row, fit: Fitted, *, over_all: bool) -> list[str]:
+    """Say what it takes, in time and memory, to hand over to TensorFlow what a strategy yields as NumPy arrays."""
+    handed = HANDED_OVER.get(row.strategy)
+    into = next((each for each in comparison.cases[0][1] if each.strategy == handed), None)
+    if into is None or not over_all or handed not in fit.strategies or row.strategy not in fit.strategies:
+        return []
+    judged, needed = fit.compare(into.strategy, row.strategy, margin=TIME_MARGIN), _memory(into)
+    if judged is None or needed is None:
+        return []
+    return [f"as tensors (`{into.strategy}`) {times(judged)} than that, {amount(needed)}"]
+
+
 def _of_disk(written: float, row: Row, baseline: Row) -> str:
     """Say what a strategy writes to disk, instead of what, and of how much of that its time tells."""
     if not row.delivered:
@@ -496,7 +519,7 @@ def _of_memory(comparison: Comparison, row: Row, baseline: Row, laws: Mapping[st
     more = f" instead of {amount(usual)}" if usual is not None and (is_fatter or is_leaner) else ""
     verb = "but needs " if is_fatter else ""
     of = f", however many there are{_as_in(comparison)}"
-    if law is None or law.kind not in BOUNDED or law.capacity > (row.delivered or 0):
+    if law is None or not law.is_bounded or law.capacity > (row.delivered or 0):
         of = f" with {row.delivered} samples" if row.delivered else ""
     if law and law.kind == "saturating" and law.capacity > (row.delivered or 0):
         of += f", and more until {law.capacity} samples fill its buffers"

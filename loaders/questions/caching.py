@@ -68,7 +68,7 @@ def _check(job: Job[Files], variant: Variant, batches: Iterable[Batch]) -> Quali
 QUESTION = Question(
     prepare=_prepare,
     check=_check,
-    when="decode the same photographs in every epoch",
+    when="decode the same photographs in every epoch, before any random augmentation",
     axes={"data": ("x1", "x4", "x16"), "onednn": ("default", "set")},
     slices=(
         {"data": "x16", "onednn": "default"},

@@ -53,7 +53,7 @@ def _prepare(corpus: Corpus, case: Case, seed: int) -> batching.Files:  # noqa: 
 QUESTION = Question(
     prepare=_prepare,
     check=batching.QUESTION.check,
-    when="train, in steps that keep one core busy for 20 ms, on a folder of photographs",
+    when="train, in steps that keep one core busy for 20 ms, on a folder of photographs, without augmenting them",
     axes={"step": tuple(STEPS)},
     laws_from="batching",
     training_step=lambda case: STEPS[case["step"]],

@@ -369,7 +369,8 @@ def _trials(corpus: Corpus, strategy: str, count: int = 3) -> list[Record]:
 
 
 @pytest.mark.parametrize(
-    "strategy", ["array_256_kept", "array_256_freed", "child_process", "two_bodies", "file_of_1_mib", "freed_and_held"]
+    "strategy",
+    ["array_256_kept", "array_256_freed", "child_process", "two_bodies", "file_of_1_mib", "freed_and_held_64"],
 )
 def test_known_sizes_are_read_within_one_percent(corpus: Corpus, strategy: str) -> None:
     if sys.platform != "linux":

@@ -16,7 +16,7 @@ import pytest
 
 from loaders import _registry
 from loaders._judge import TIME_MARGIN, holm
-from loaders._law import Law
+from loaders._law import Beyond, Law
 from loaders._report import findings, opening, readme, sets
 from loaders._rows import Comparison, comparison
 from loaders._stats import Estimate
@@ -735,6 +735,28 @@ def test_what_handing_arrays_over_takes_is_said_where_it_was_measured() -> None:
     del seconds["load_all_from_tensor_slices"]
     assert "of `load_all`" not in opening.matters([_sized(seconds, {}, {})])
     assert "TensorFlow, which can take longer than that. Memory" in opening.matters([])
+
+
+def test_a_line_says_what_its_arrays_take_as_tensors_and_that_images_stay_as_they_are() -> None:
+    """Handed over, the pool is slower than its baseline, and all in memory needs three times as much."""
+    seconds = {"load_all": 0.01, "path_generator": 1.0, "path_generator_pool": 0.5}
+    plain = opening.advice([_sized(seconds, {"load_all": 0.5}, {"load_all": 1.0})])
+    assert [opening.UNCHANGED in line.when for line in plain] == [True, False]
+    assert "tensors" not in "".join(line.because for line in plain), "it was not measured"
+    seconds |= {"load_all_from_tensor_slices": 0.3, "pool_from_generator": 1.5}
+    slopes = {"load_all": 0.5, "load_all_from_tensor_slices": 1.5}
+    everything, batches = opening.advice([_sized(seconds, slopes, {"load_all": 1.0})])
+    assert re.search(
+        r"as tensors \(`load_all_from_tensor_slices`\) \S+ slower \(.*?\) than that, 980 MiB", everything.because
+    )
+    assert re.search(r"as tensors \(`pool_from_generator`\) \S+ slower \(.*?\) than that, 20\.0 MiB", batches.because)
+
+
+def test_a_rise_that_the_resolution_hides_is_not_however_many_there_are() -> None:
+    beyond = Beyond(20.0 * MIB, 0.0, (0.0, 0.0, 0.0), 0.0, 2.0, 4000.0, 4.0, None)
+    hidden = Law("level", "", [], beyond=beyond)
+    assert not hidden.is_bounded
+    assert msgspec.structs.replace(hidden, beyond=msgspec.structs.replace(beyond, bend=0.0)).is_bounded
 
 
 def test_outputs_as_typed_are_not_compared() -> None:

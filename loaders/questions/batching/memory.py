@@ -33,7 +33,7 @@ def load_all_from_tensor_slices(job: Job[Files]) -> Iterable[Batch]:
     return tf.data.Dataset.from_tensor_slices(loaded).batch(job.batch_size).prefetch(tf.data.AUTOTUNE)
 
 
-@variant()
+@variant(quick=True)
 def load_all_uint8(job: Job[Files]) -> Iterable[Batch]:
     """Load everything into one array of bytes, a quarter of the memory; each batch is changed and scaled when read."""
     import numpy as np
